@@ -185,10 +185,22 @@ PHEMA_FALLIBLE name_times_find(const char **pattern, bool *counts_steps,
                                struct candidate_list *candidates, struct phema_error *err);
 
 /* Where it finds none: the expression for the nth number of names that are alike but for their numbers,
- * which a counter inside may confirm; NULL: there is no such number. */
-PHEMA_FALLIBLE name_times_find_vague(const char **pattern, unsigned nth,
+ * which a counter inside may confirm; NULL: there is no such number.
+ *   is_date  out: it is a part of a date, and says nothing of the order */
+PHEMA_FALLIBLE name_times_find_vague(const char **pattern, bool *is_date, unsigned nth,
                                      const struct candidate_list *candidates,
                                      struct phema_error *err);
+
+/* The last name with a date, where most names have one; NULL: they have not. */
+const char *name_times_find_date(const struct candidate_list *candidates);
+
+/* ---- name_dates.c ---- */
+
+/* The size of a date, with a time of day perhaps, whose first digits are at a place before the end of a
+ * name; 0: another number is there.
+ *   n_letters    out: of a month before it
+ *   takes_short  four or two digits behind it are a time, too */
+size_t name_date_size(size_t *n_letters, const char *name, size_t at, size_t end, bool takes_short);
 
 /* ---- counters.c ---- */
 
@@ -197,10 +209,11 @@ PHEMA_FALLIBLE name_times_find_vague(const char **pattern, unsigned nth,
  * Without a counter, numbers from 0 on become numbers from 1 on, unless they count steps.
  *   vague  out: no counter was found, so that the numbers are not known to be times, which may be
  *          equal; NULL: they are
+ *   are_dates  the numbers are parts of dates, of which nothing is expected
  * PHEMA_ERR_FILE      a file cannot be read
  * PHEMA_ERR_RESOURCE  no memory */
 PHEMA_FALLIBLE counters_apply(struct candidate_list *candidates, bool counts_steps, bool *vague,
-                              const struct phema_checkpoint_options *options,
+                              bool are_dates, const struct phema_checkpoint_options *options,
                               struct phema_error *err);
 
 /* ---- manifest.c ---- */

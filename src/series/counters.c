@@ -202,14 +202,16 @@ static bool counts_in_epochs(const struct counted *counted, size_t n, size_t c)
     return in_epoch > 1 && (n_before == 0 || n_before == in_epoch);
 }
 
-/* Whether it is another number in each file, larger where the number in the name is. */
-static bool rises_alone(const struct counted *counted, size_t n, size_t c)
+/* Whether it is another number in each file, larger where the number in the name is, unless that is a
+ * part of a date. */
+static bool rises_alone(const struct counted *counted, size_t n, size_t c, bool are_dates)
 {
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < n; j++) {
             double step = counted[i].values[c] - counted[j].values[c];
             bool is_later = counted[i].candidate->named_time > counted[j].candidate->named_time;
-            if (!(counted[i].values[c] > 0) || (i != j && step == 0) || (is_later && step < 0))
+            if (!(counted[i].values[c] > 0) || (i != j && step == 0) ||
+                (is_later && step < 0 && !are_dates))
                 return false;
         }
     return true;
@@ -242,7 +244,7 @@ static bool agrees(const struct counted *counted, size_t n, size_t c)
 
 static enum phema_status use_counter(struct candidate_list *candidates, struct counted *counted,
                                      size_t n, const struct counter *counter, size_t c,
-                                     struct phema_error *err)
+                                     bool are_dates, struct phema_error *err)
 {
     bool differs = false;
     for (size_t i = 0; i < n; i++)
@@ -251,13 +253,19 @@ static enum phema_status use_counter(struct candidate_list *candidates, struct c
     if (differs && n > 0) {
         candidates->recognised.times = "counter";
         candidates->recognised.field = counter->name;
-        candidates->times_note = phema_arena_printf(
-            candidates->arena,
-            "times: '%s' inside; the numbers in the names, such as %s in '%s', count something "
-            "else",
-            counter->name, phema_number_format(&number, counted[0].candidate->named_time),
-            phema_name_escape(&name, counted[0].candidate->base,
-                              strlen(counted[0].candidate->base)));
+        const char *base = phema_name_escape(&name, counted[0].candidate->base,
+                                             strlen(counted[0].candidate->base));
+        candidates->times_note =
+            are_dates
+                ? phema_arena_printf(candidates->arena,
+                                     "times: '%s' inside; names such as '%s' are dates",
+                                     counter->name, base)
+                : phema_arena_printf(
+                      candidates->arena,
+                      "times: '%s' inside; the numbers in the names, such as %s in '%s', count "
+                      "something else",
+                      counter->name, phema_number_format(&number, counted[0].candidate->named_time),
+                      base);
         if (!candidates->times_note)
             return phema_fail_memory(err);
     }
@@ -269,9 +277,13 @@ static enum phema_status use_counter(struct candidate_list *candidates, struct c
 /* Files without a number: the newest one of a training, or a copy of one that has a number. */
 static enum phema_status place_extra(struct candidate_list *candidates,
                                      const struct counted *counted, size_t n, struct counted *extra,
-                                     size_t n_extra, size_t c, struct phema_error *err)
+                                     size_t n_extra, size_t c, const char *counter,
+                                     struct phema_error *err)
 {
     struct candidate *last = NULL;
+    double newest = 0; /* names that are dates have no order */
+    for (size_t i = 0; i < n; i++)
+        newest = fmax(newest, counted[i].values[c]);
     for (size_t i = 0; i < n_extra; i++) {
         struct candidate *candidate = extra[i].candidate;
         double time = extra[i].values[c];
@@ -286,11 +298,14 @@ static enum phema_status place_extra(struct candidate_list *candidates,
                 phema_arena_printf(candidates->arena, "of the time of '%s'", same->label);
             if (!candidate->reason)
                 return phema_fail_memory(err);
-        } else if (time > counted[n - 1].values[c]) {
+        } else if (time > newest) {
             candidate->named_time = time;
             candidate->is_left_out = false;
             candidate->reason = NULL;
             last = candidate;
+            struct phema_name_buffer number;
+            candidates_note(candidates, "'%s' takes part, at the time %s of '%s' inside",
+                            candidate->label, phema_number_format(&number, time), counter);
         }
     }
     return PHEMA_OK;
@@ -330,14 +345,14 @@ static size_t list_files(struct counted *out, size_t most, const struct candidat
 
 /* The counter that is the time; list->n: none is, or two numbers without a word differ. */
 static size_t choose(const struct counter_list *list, const struct counted *counted, size_t n,
-                     bool is_vague)
+                     bool is_vague, bool are_dates)
 {
     size_t best = list->n;
     bool is_doubtful = false;
     for (size_t c = 0; c < list->n; c++) {
         const struct counter *counter = &list->items[c], *other = &list->items[best];
         bool is_time = counter->rank == NAMELESS ? counts_in_epochs(counted, n, c)
-                       : is_vague                ? rises_alone(counted, n, c)
+                       : is_vague                ? rises_alone(counted, n, c, are_dates)
                                                  : rises(counted, n, c);
         if (!is_time)
             continue;
@@ -351,7 +366,7 @@ static size_t choose(const struct counter_list *list, const struct counted *coun
 }
 
 enum phema_status counters_apply(struct candidate_list *candidates, bool counts_steps, bool *vague,
-                                 const struct phema_checkpoint_options *options,
+                                 bool are_dates, const struct phema_checkpoint_options *options,
                                  struct phema_error *err)
 {
     struct counted *counted = calloc(candidates->n + MOST_EXTRA, sizeof(*counted));
@@ -375,13 +390,14 @@ enum phema_status counters_apply(struct candidate_list *candidates, bool counts_
     }
     size_t best = list.n;
     if (n_read == n && !status)
-        best = choose(&list, counted, n, vague != NULL);
+        best = choose(&list, counted, n, vague != NULL, are_dates);
     if (!status && n && best < list.n && counts_steps)
         best = agrees(counted, n, best) ? best : list.n;
     if (!status && n && best < list.n) {
-        status = use_counter(candidates, counted, n, &list.items[best], best, err);
+        status = use_counter(candidates, counted, n, &list.items[best], best, are_dates, err);
         if (!status)
-            status = place_extra(candidates, counted, n, extra, n_extra, best, err);
+            status = place_extra(candidates, counted, n, extra, n_extra, best,
+                                 list.items[best].name, err);
     } else if (!status && n && !counts_steps && !vague) {
         status = count_from_one(candidates, counted, n, err);
     }

@@ -121,15 +121,16 @@ static enum phema_status find_counted(bool *is_found, struct candidate_list *can
 {
     enum phema_status status = PHEMA_OK;
     for (unsigned nth = 0; !status && !*is_found; nth++) {
-        bool is_vague = true;
+        bool is_vague = true, are_dates = false;
         struct phema_error ignored = {0}; /* files that are no checkpoints have no counter */
-        status = name_times_find_vague(&options->name_regex, nth, candidates, err);
+        status = name_times_find_vague(&options->name_regex, &are_dates, nth, candidates, err);
         if (status || !options->name_regex)
             return status;
         status = discover_again(candidates, options, err);
         leave_out_others(candidates);
         *is_found = !status &&
-                    !counters_apply(candidates, false, &is_vague, &options->checkpoint, &ignored) &&
+                    !counters_apply(candidates, false, &is_vague, are_dates, &options->checkpoint,
+                                    &ignored) &&
                     !is_vague;
         options->name_regex = *is_found ? options->name_regex : NULL;
     }
@@ -179,6 +180,6 @@ PHEMA_FALLIBLE find_snapshots(struct candidate_list *candidates,
     if (!status)
         status = twin_files_choose(candidates, &options, err);
     if (!status)
-        status = counters_apply(candidates, counts_steps, NULL, &options.checkpoint, err);
+        status = counters_apply(candidates, counts_steps, NULL, false, &options.checkpoint, err);
     return status ? status : select_snapshots(candidates, &options, err);
 }

@@ -19,8 +19,10 @@ struct field {
     const char *before; /* the text from the last digits, or the start of the name, ... */
     size_t before_size;
     uint64_t number;
-    bool is_count; /* no part of a decimal fraction, and not too long */
-    bool has_unit; /* the number is written as 300k or 1.2M */
+    bool is_count;    /* no part of a decimal fraction, and not too long */
+    bool has_unit;    /* the number is written as 300k or 1.2M */
+    const char *date; /* the text of a whole date, whose first digits are the number; NULL: none */
+    size_t date_size;
 };
 
 /* A number with a unit as a regular expression. The unit ends the word, or stands before the word of
@@ -80,65 +82,16 @@ static size_t read_unit(struct field *field, const char *text, size_t size)
     return after;
 }
 
-/* 20240311 */
-static bool is_date(uint64_t number)
-{
-    return number >= 19700101 && number <= 20991231 && number % 100 <= 31 &&
-           number / 100 % 100 <= 12;
-}
-
-/* takes_fractions: both numbers of "50.1" are counts */
-static void cut(struct numbered_name *out, const char *base, const char *label,
-                bool takes_fractions)
-{
-    *out = (struct numbered_name){.base = base, .label = label, .stem_size = stem_size_of(base)};
-    size_t begin = 0, at = 0;
-    while (at < out->stem_size && out->n_fields < MOST_FIELDS) {
-        if (!isdigit((unsigned char)base[at])) {
-            at++;
-            continue;
-        }
-        size_t end = at;
-        struct field *field = &out->fields[out->n_fields++];
-        *field = (struct field){.before = base + begin, .before_size = at - begin};
-        size_t with_unit = read_unit(field, base + at, out->stem_size - at);
-        if (with_unit) {
-            begin = at += with_unit;
-            continue;
-        }
-        for (; end < out->stem_size && isdigit((unsigned char)base[end]); end++)
-            if (end - at < MOST_DIGITS)
-                field->number = field->number * 10 + (uint64_t)(base[end] - '0');
-        bool is_after_point =
-            at >= 2 && base[at - 1] == '.' && isdigit((unsigned char)base[at - 2]);
-        bool is_before_point =
-            end + 1 < out->stem_size && base[end] == '.' && isdigit((unsigned char)base[end + 1]);
-        bool is_clock = out->n_fields > 1 && is_date(field[-1].number) && field->before_size == 1 &&
-                        *field->before == 'T'; /* 20240311T101500 */
-        field->is_count = end - at <= MOST_DIGITS && !is_clock &&
-                          (takes_fractions || (!is_after_point && !is_before_point));
-        begin = at = end;
-    }
-}
-
-static bool is_same_text(const struct field *a, const struct field *b)
-{
-    return a->before_size == b->before_size && memcmp(a->before, b->before, a->before_size) == 0;
-}
-
-/* The nth field of a name after this text; NULL: it has none. */
-static const struct field *find_field(const struct numbered_name *name, const struct field *like,
-                                      unsigned nth)
-{
-    for (size_t f = 0; f < name->n_fields; f++)
-        if (is_same_text(&name->fields[f], like) && nth-- == 0)
-            return &name->fields[f];
-    return NULL;
-}
+/* Of cut. */
+enum reading {
+    READ_FRACTIONS = 1, /* both numbers of "50.1" are counts */
+    READ_DATES = 2,
+    READ_SHORT_TIMES = 4 /* "_16" behind a date is an hour */
+};
 
 /* By the word before the digits: steps, then anything, then epochs; parts of a checkpoint and
  * settings are no times. */
-static int rank_of(const struct field *field)
+static int rank_of_word(const struct field *field)
 {
     static const struct {
         const char *word;
@@ -164,9 +117,80 @@ static int rank_of(const struct field *field)
             /* "model:v3" is the fourth one that was saved */
             return words[i].rank < 0 && begin && field->before[begin - 1] == ':' ? 2
                                                                                  : words[i].rank;
-    /* 1710001850: seconds since 1970 */
-    bool is_clock = field->number >= 1000000000 && field->number <= 4000000000u;
-    return is_date(field->number) || is_clock ? -1 : 1;
+    return 1;
+}
+
+static int rank_of(const struct field *field)
+{
+    return field->date ? -1 : rank_of_word(field);
+}
+
+/* Makes the date at a place a field. The word "step" before it says that it is none. */
+static size_t read_date(struct field *field, const char *name, size_t at, size_t end,
+                        bool takes_short)
+{
+    size_t n_letters = 0;
+    size_t size = name_date_size(&n_letters, name, at, end, takes_short);
+    int rank = rank_of_word(field);
+    if (!size || rank == 0 || rank == 2)
+        return 0;
+    field->before_size -= n_letters;
+    field->date = name + at - n_letters;
+    field->date_size = size + n_letters;
+    for (size_t i = at; i < at + size; i++) /* equal where all digits are */
+        if (isdigit((unsigned char)name[i]) && field->number < UINT64_MAX / 100)
+            field->number = field->number * 10 + (uint64_t)(name[i] - '0');
+    field->is_count = true;
+    return size;
+}
+
+static void cut(struct numbered_name *out, const char *base, const char *label, unsigned reading)
+{
+    *out = (struct numbered_name){.base = base, .label = label, .stem_size = stem_size_of(base)};
+    size_t begin = 0, at = 0;
+    while (at < out->stem_size && out->n_fields < MOST_FIELDS) {
+        if (!isdigit((unsigned char)base[at])) {
+            at++;
+            continue;
+        }
+        size_t end = at;
+        struct field *field = &out->fields[out->n_fields++];
+        *field = (struct field){.before = base + begin, .before_size = at - begin};
+        size_t whole = reading & READ_DATES
+                           ? read_date(field, base, at, out->stem_size, reading & READ_SHORT_TIMES)
+                           : 0;
+        if (!whole)
+            whole = read_unit(field, base + at, out->stem_size - at);
+        if (whole) {
+            begin = at += whole;
+            continue;
+        }
+        for (; end < out->stem_size && isdigit((unsigned char)base[end]); end++)
+            if (end - at < MOST_DIGITS)
+                field->number = field->number * 10 + (uint64_t)(base[end] - '0');
+        bool is_after_point =
+            at >= 2 && base[at - 1] == '.' && isdigit((unsigned char)base[at - 2]);
+        bool is_before_point =
+            end + 1 < out->stem_size && base[end] == '.' && isdigit((unsigned char)base[end + 1]);
+        field->is_count = end - at <= MOST_DIGITS &&
+                          ((reading & READ_FRACTIONS) || (!is_after_point && !is_before_point));
+        begin = at = end;
+    }
+}
+
+static bool is_same_text(const struct field *a, const struct field *b)
+{
+    return a->before_size == b->before_size && memcmp(a->before, b->before, a->before_size) == 0;
+}
+
+/* The nth field of a name after this text; NULL: it has none. */
+static const struct field *find_field(const struct numbered_name *name, const struct field *like,
+                                      unsigned nth)
+{
+    for (size_t f = 0; f < name->n_fields; f++)
+        if (is_same_text(&name->fields[f], like) && nth-- == 0)
+            return &name->fields[f];
+    return NULL;
 }
 
 struct numbered {
@@ -262,6 +286,24 @@ static void quote(struct phema_strbuf *out, const char *text, size_t size)
     }
 }
 
+/* "[0-9]+-[0-9]+-[0-9]+" of a date; the group is its first number, or nothing with only_first behind it. */
+static void write_date(struct phema_strbuf *out, const struct field *field, bool only_first)
+{
+    const char *end = field->date + field->date_size;
+    for (const char *at = field->date; at < end;) {
+        size_t n_digits = strspn(at, "0123456789");
+        if (isalpha((unsigned char)*at))
+            phema_strbuf_puts(out, "[A-Za-z]");
+        else if (n_digits == 0)
+            quote(out, at, 1);
+        else
+            phema_strbuf_puts(out, only_first ? "(?<time>[0-9]+)" : "[0-9]+");
+        if (n_digits && only_first)
+            return;
+        at += n_digits ? n_digits : 1;
+    }
+}
+
 /* "step=(?<time>[0-9]+)", with the fields before it where the text before it is no word. */
 static void write_pattern(struct phema_strbuf *out, const struct numbered_name *name,
                           const struct field *time, bool has_time_unit)
@@ -281,8 +323,11 @@ static void write_pattern(struct phema_strbuf *out, const struct numbered_name *
     for (const struct field *field = first; field <= time; field++) {
         quote(out, field->before, field->before_size);
         bool with_unit = field == time ? has_time_unit : field->has_unit;
-        phema_strbuf_printf(out, field == time ? "(?<time>%s)" : "%s",
-                            with_unit ? WITH_UNIT : "[0-9]+");
+        if (field->date)
+            write_date(out, field, field == time);
+        else
+            phema_strbuf_printf(out, field == time ? "(?<time>%s)" : "%s",
+                                with_unit ? WITH_UNIT : "[0-9]+");
     }
 }
 
@@ -320,6 +365,45 @@ static bool may_be_checkpoint(const struct candidate_list *candidates,
            is_checkpoint_folder(candidate->path, arena);
 }
 
+static const struct field *find_date(const struct numbered_name *name)
+{
+    for (size_t f = 0; f < name->n_fields; f++)
+        if (name->fields[f].date)
+            return &name->fields[f];
+    return NULL;
+}
+
+/* Whether hours or minutes behind different dates are read in all names. In "20240530-1000" and
+ * "20240530-3000" of one run they count something else. */
+static bool have_short_times(const struct numbered_name *names, size_t n)
+{
+    const struct field *first = NULL;
+    bool differ = false;
+    for (size_t i = 0; i < n; i++) {
+        struct numbered_name longer;
+        const struct field *date = find_date(&names[i]);
+        if (!date)
+            continue;
+        cut(&longer, names[i].base, names[i].label, READ_DATES | READ_SHORT_TIMES);
+        if (find_date(&longer)->date_size == date->date_size)
+            return false;
+        first = first ? first : date;
+        differ = differ || date->number != first->number;
+    }
+    return differ;
+}
+
+/* Numbers of a few names only are no dates. */
+static unsigned find_reading(const struct numbered_name *names, size_t n)
+{
+    size_t n_dated = 0;
+    for (size_t i = 0; i < n; i++)
+        n_dated += find_date(&names[i]) != NULL;
+    unsigned dates = 2 * n_dated > n ? READ_DATES : 0;
+    return dates && have_short_times(names, n) ? dates | READ_SHORT_TIMES : dates;
+}
+
+/*   names  [candidates->n], filled here */
 static size_t list_names(struct numbered_name *names, const struct candidate_list *candidates,
                          bool takes_fractions)
 {
@@ -328,10 +412,12 @@ static size_t list_names(struct numbered_name *names, const struct candidate_lis
     for (size_t i = 0; i < candidates->n && n < MOST_NAMES; i++) {
         if (candidates->items[i].path &&
             may_be_checkpoint(candidates, &candidates->items[i], &scratch))
-            cut(&names[n++], candidates->items[i].base, candidates->items[i].label,
-                takes_fractions);
+            cut(&names[n++], candidates->items[i].base, candidates->items[i].label, READ_DATES);
         phema_arena_clear(&scratch);
     }
+    unsigned reading = find_reading(names, n) | (takes_fractions ? READ_FRACTIONS : 0);
+    for (size_t i = 0; i < n && reading != READ_DATES; i++)
+        cut(&names[i], names[i].base, names[i].label, reading);
     return n;
 }
 
@@ -472,7 +558,7 @@ static enum phema_status find_times(const char **pattern, bool *counts_steps,
     return keep_pattern(pattern, arena, &text, err);
 }
 
-/* Whether a field is a count of all names that is not the same in each.
+/* Whether a field is a count of all names with numbers that is not the same in each.
  *   is_part  out: it differs, but is the number of a run or the like */
 static bool differs(bool *is_part, const struct clock_field *clock,
                     const struct numbered_name *names, size_t n)
@@ -483,11 +569,25 @@ static bool differs(bool *is_part, const struct clock_field *clock,
         is_count = is_count && field && field->is_count;
         is_other = is_other || !field || field->number != clock->field->number;
     }
-    *is_part = is_other && clock->rank < 0;
+    *is_part = is_other && clock->rank < 0 && !clock->field->date;
     return is_other && is_count;
 }
 
-enum phema_status name_times_find_vague(const char **pattern, unsigned nth,
+/* The names with numbers, if they are alike but for these and for dates; n = 0: they are not. */
+static size_t keep_numbered(struct numbered_name *names, size_t n_names)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < n_names; i++)
+        if (names[i].n_fields)
+            names[n++] = names[i];
+    for (size_t i = 1; i < n; i++)
+        if (!(find_date(&names[i]) && find_date(names)) &&
+            compare_kinds(names[i].base, names[0].base) != 0)
+            return 0;
+    return n;
+}
+
+enum phema_status name_times_find_vague(const char **pattern, bool *is_date, unsigned nth,
                                         const struct candidate_list *candidates,
                                         struct phema_error *err)
 {
@@ -496,10 +596,7 @@ enum phema_status name_times_find_vague(const char **pattern, unsigned nth,
     *pattern = NULL;
     if (!names)
         return phema_fail_memory(err);
-    size_t n = list_names(names, candidates, false);
-    for (size_t i = 1; i < n; i++)
-        if (compare_kinds(names[i].base, names[0].base) != 0)
-            return PHEMA_OK;
+    size_t n = keep_numbered(names, list_names(names, candidates, false));
     const struct field *found = NULL;
     for (size_t f = 0; n > 1 && f < names[0].n_fields; f++) {
         struct clock_field clock = {.field = &names[0].fields[f]};
@@ -515,9 +612,21 @@ enum phema_status name_times_find_vague(const char **pattern, unsigned nth,
     }
     if (!found)
         return PHEMA_OK;
+    *is_date = found->date != NULL;
     struct phema_strbuf text = {0};
     write_pattern(&text, &names[0], found, false);
     return keep_pattern(pattern, candidates->arena, &text, err);
+}
+
+const char *name_times_find_date(const struct candidate_list *candidates)
+{
+    struct numbered_name *names =
+        phema_arena_array(candidates->arena, candidates->n + 1, sizeof(*names));
+    size_t n = names ? list_names(names, candidates, false) : 0;
+    const char *dated = NULL;
+    for (size_t i = 0; i < n; i++)
+        dated = find_date(&names[i]) ? names[i].label : dated;
+    return dated;
 }
 
 enum phema_status name_times_find(const char **pattern, bool *counts_steps,

@@ -226,6 +226,20 @@ static bool guess_pattern(struct phema_strbuf *out, const struct listing *listin
     return !out->is_failed;
 }
 
+/* A date tells which snapshot is newer, and not how many steps. */
+static bool find_dates(const struct listing *listing, const char *path, struct phema_error *err)
+{
+    struct phema_name_buffer shown;
+    const char *dated = name_times_find_date(&listing->candidates);
+    if (dated)
+        (void)phema_fail(err, PHEMA_ERR_INPUTS,
+                         "%s: the names are dates, such as '%s', which tell the order of the "
+                         "snapshots but not their steps, and no counter inside has these; a "
+                         "manifest gives them",
+                         path, phema_name_escape(&shown, dated, strlen(dated)));
+    return dated != NULL;
+}
+
 static bool find_pattern(const struct listing *listing, const struct phema_series_options *options,
                          struct phema_error *err)
 {
@@ -269,7 +283,8 @@ PHEMA_FALLIBLE fail_no_snapshots(const struct phema_series_options *options,
                    find_above(path, err));
         if (!is_told)
             find_below(&most, &listing, 1, path, err);
-        is_told = is_told || most > 1 || find_pattern(&listing, options, err);
+        is_told = is_told || most > 1 || find_dates(&listing, path, err) ||
+                  find_pattern(&listing, options, err);
         close_listing(&listing);
     }
     if (is_told)
