@@ -107,6 +107,12 @@ void candidates_leave_out(struct candidate_list *candidates, struct candidate *c
         candidates->output = candidate->path;
 }
 
+bool candidate_is_called(const struct candidate *candidate, const char *name)
+{
+    return strcmp(candidate->label, name) == 0 ||
+           (candidate->path && strcmp(candidate->path, name) == 0);
+}
+
 bool candidate_allows_width(const struct candidate *candidate, double width)
 {
     double named = candidate->sigma_rel, slack = candidate->sigma_slack;

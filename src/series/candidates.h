@@ -65,8 +65,10 @@ struct candidate {
     bool is_assumed;                     /* the profile is a trainer's default */
     bool is_raw_inside;                  /* the metadata declare raw parameters, as spec does */
     struct phema_span prefix;            /* of the name: distinguishes series */
+    struct phema_span time_text;         /* of the base: its number; or empty */
     bool is_by_gamma;                    /* the exponent was given, the width follows */
     const char *run;                     /* id of its training; NULL: unknown */
+    bool is_excluded;                    /* with --exclude-file */
     bool is_left_out;
     const char *reason;  /* why, for the user; NULL: it is no checkpoint, or not asked for */
     bool is_undescribed; /* the listing shows that no provenance lies beside or in it */
@@ -86,6 +88,7 @@ struct candidate_list {
     bool has_several;   /* SNAPSHOTS are several, so that labels are whole paths */
     bool may_be_parts;  /* the files may be parts of one checkpoint: "model_0", "rng_0" */
     bool takes_merged;  /* names of merges count, since --name-regex chose them */
+    bool has_families;  /* numbers in names other than the time tell files apart: "ema_0.99_50" */
     bool by_content;    /* no name of a checkpoint has a time: their first bytes tell them */
     bool is_numbered;   /* INDEX.STEP.pt: the files tell which of two libraries wrote it */
     struct phema_recognised recognised;  /* times and sets as known so far */
@@ -135,6 +138,9 @@ bool candidates_add_set(struct candidate_list *candidates, const char *name, con
 #define CANDIDATE_IS_OUTPUT "made by posthoc-ema"
 void candidates_leave_out(struct candidate_list *candidates, struct candidate *candidate,
                           const char *reason);
+
+/* Whether the user means this one: its name in messages, or its path. */
+bool candidate_is_called(const struct candidate *candidate, const char *name);
 
 /* A width from inside the file, and the candidate's name or manifest. */
 bool candidate_allows_width(const struct candidate *candidate, double width);
@@ -193,6 +199,24 @@ PHEMA_FALLIBLE name_times_find_vague(const char **pattern, bool *is_date, unsign
 
 /* The last name with a date, where most names have one; NULL: they have not. */
 const char *name_times_find_date(const struct candidate_list *candidates);
+
+/* The size of a name without the extension of a checkpoint. */
+size_t name_stem_size(const char *base);
+
+/* By the word before a number at a place: 0 of steps, 1 of anything, 2 of epochs; -1: it is no time. */
+int name_word_rank(const char *name, size_t at);
+
+/* Adds a text to a regular expression, which finds it as it is. */
+void name_quote(struct phema_strbuf *out, const char *text, size_t size);
+
+/* ---- name_families.c ---- */
+
+#define NAME_MOST_FAMILIES 8
+
+/* Where no number is the time of all names: the expression for names of several families, which are
+ * alike but for one number each; NULL: they are not. */
+PHEMA_FALLIBLE name_families_find(const char **pattern, const struct candidate_list *candidates,
+                                  struct phema_error *err);
 
 /* ---- name_dates.c ---- */
 

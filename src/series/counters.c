@@ -336,7 +336,7 @@ static size_t list_files(struct counted *out, size_t most, const struct candidat
         struct candidate *candidate = &candidates->items[i];
         bool is_one = has_number ? !candidate->is_left_out
                                  : candidate->is_left_out && isnan(candidate->named_time);
-        if (is_one && candidate->path &&
+        if (is_one && candidate->path && !candidate->is_excluded &&
             (has_number || candidate_is_checkpoint(candidates, candidate)))
             out[n++] = (struct counted){.candidate = candidate};
     }

@@ -64,6 +64,7 @@ static enum phema_status read_name(struct phema_regex *pattern, struct candidate
     if (!*is_match)
         return PHEMA_OK;
     candidate->named_time = time;
+    candidate->time_text = phema_regex_group(pattern, name, "time");
     struct phema_span sigma = phema_regex_group(pattern, name, "sigma");
     if (sigma.size) { /* "0.050" may be any width in 0.0495 .. 0.0505 */
         const uint8_t *point = memchr(sigma.data, '.', sigma.size);
@@ -120,7 +121,7 @@ static enum phema_status read_by_pattern(struct candidate_list *candidates, cons
     for (size_t i = 0; i < candidates->n && !status; i++) {
         bool is_match = false;
         status = read_name(pattern, &candidates->items[i], &is_match, err);
-        candidates->items[i].is_left_out = !is_match;
+        candidates->items[i].is_left_out = !is_match || candidates->items[i].is_excluded;
         *matched += is_match;
     }
     phema_regex_free(pattern);
@@ -184,12 +185,22 @@ static void give_reasons(struct candidate_list *candidates)
     }
 }
 
+static void mark_excluded(struct candidate_list *candidates,
+                          const struct phema_series_options *options)
+{
+    for (size_t e = 0; e < options->n_excluded_files; e++)
+        for (size_t i = 0; i < candidates->n; i++)
+            candidates->items[i].is_excluded |=
+                candidate_is_called(&candidates->items[i], options->excluded_files[e]);
+}
+
 /* Reads each name by the requested layout, or by the one that fits most names. */
 static enum phema_status read_by_layout(struct candidate_list *candidates,
                                         const struct phema_series_options *options,
                                         struct phema_error *err)
 {
     bool is_named = options->layout && strcmp(options->layout, "auto") != 0;
+    mark_excluded(candidates, options);
     candidates->layout = is_named ? layout_find(options->layout) : NULL;
     if (is_named && (!candidates->layout || candidates->layout == &layout_manifest))
         return phema_blame(err,
@@ -215,7 +226,7 @@ static enum phema_status read_by_layout(struct candidate_list *candidates,
     if (candidates->layout == &layout_own)
         for (size_t i = 0; i < candidates->n; i++)
             if (phema_format_from_path(NULL, candidates->items[i].base, PHEMA_NAMES_SELF_DESCRIBED))
-                candidates->items[i].is_left_out = false;
+                candidates->items[i].is_left_out = candidates->items[i].is_excluded;
     give_reasons(candidates);
     return PHEMA_OK;
 }
@@ -475,6 +486,23 @@ static int compare_places(const void *a, const void *b)
                  : strcmp(((const struct candidate *)a)->path, ((const struct candidate *)b)->path);
 }
 
+/* A directory that is named twice, or beside a file of it. Links of other names are other snapshots. */
+static enum phema_status check_twice(const struct candidate_list *candidates,
+                                     struct phema_error *err)
+{
+    struct stat first, second;
+    for (size_t i = 1; i < candidates->n; i++) {
+        const struct candidate *a = &candidates->items[i - 1], *b = &candidates->items[i];
+        if (strcmp(a->base, b->base) == 0 && stat(a->path, &first) == 0 &&
+            stat(b->path, &second) == 0 && first.st_dev == second.st_dev &&
+            first.st_ino == second.st_ino)
+            return phema_fail(err, PHEMA_ERR_USAGE,
+                              "%s: is among SNAPSHOTS twice; name each directory and file once",
+                              b->path);
+    }
+    return PHEMA_OK;
+}
+
 /* The order of the operands has no influence. */
 static enum phema_status scan_several(struct candidate_list *candidates,
                                       const struct phema_series_options *options,
@@ -486,7 +514,7 @@ static enum phema_status scan_several(struct candidate_list *candidates,
         status = scan_operand(candidates, options->several[i], err);
     if (!status && candidates->n)
         qsort(candidates->items, candidates->n, sizeof(*candidates->items), compare_places);
-    return status;
+    return status ? status : check_twice(candidates, err);
 }
 
 PHEMA_FALLIBLE discover_snapshots(struct candidate_list *candidates,

@@ -137,6 +137,36 @@ static enum phema_status find_counted(bool *is_found, struct candidate_list *can
     return status;
 }
 
+/* The snapshots whose names the expression of the options fits, one of each time. */
+static enum phema_status read_again(struct candidate_list *candidates,
+                                    const struct phema_series_options *options, bool counts_steps,
+                                    struct phema_error *err)
+{
+    forget(candidates);
+    enum phema_status status = discover_snapshots(candidates, options, err);
+    leave_out_others(candidates);
+    if (!status)
+        status = candidates_tell_field(candidates, options->name_regex, err);
+    if (!status)
+        status = twin_files_choose(candidates, options, err);
+    if (!status)
+        status = counters_apply(candidates, counts_steps, NULL, false, &options->checkpoint, err);
+    return status ? status : select_snapshots(candidates, options, err);
+}
+
+/* Where no number is the time of all: several families of names, or two folders. */
+static enum phema_status find_in_parts(struct candidate_list *candidates,
+                                       struct phema_series_options *options,
+                                       struct phema_error *err)
+{
+    enum phema_status status = name_families_find(&options->name_regex, candidates, err);
+    candidates->has_families = !status && options->name_regex;
+    if (status)
+        return status;
+    return candidates->has_families ? read_again(candidates, options, false, err)
+                                    : find_twin_folders(candidates, options, err);
+}
+
 PHEMA_FALLIBLE find_snapshots(struct candidate_list *candidates,
                               const struct phema_series_options *asked, struct phema_error *err)
 {
@@ -169,17 +199,6 @@ PHEMA_FALLIBLE find_snapshots(struct candidate_list *candidates,
     if (is_found)
         return status ? status : select_snapshots(candidates, &options, err);
     if (!status && !options.name_regex)
-        return find_twin_folders(candidates, &options, err);
-    if (status)
-        return status;
-    forget(candidates);
-    status = discover_snapshots(candidates, &options, err);
-    leave_out_others(candidates);
-    if (!status)
-        status = candidates_tell_field(candidates, options.name_regex, err);
-    if (!status)
-        status = twin_files_choose(candidates, &options, err);
-    if (!status)
-        status = counters_apply(candidates, counts_steps, NULL, false, &options.checkpoint, err);
-    return status ? status : select_snapshots(candidates, &options, err);
+        return find_in_parts(candidates, &options, err);
+    return status ? status : read_again(candidates, &options, counts_steps, err);
 }

@@ -45,7 +45,7 @@ struct clock_field {
     uint64_t last; /* the largest number */
 };
 
-static size_t stem_size_of(const char *base)
+size_t name_stem_size(const char *base)
 {
     const char *extension = NULL;
     size_t size = strlen(base);
@@ -120,6 +120,14 @@ static int rank_of_word(const struct field *field)
     return 1;
 }
 
+int name_word_rank(const char *name, size_t at)
+{
+    size_t begin = at;
+    while (begin > 0 && !isdigit((unsigned char)name[begin - 1]))
+        begin--;
+    return rank_of_word(&(struct field){.before = name + begin, .before_size = at - begin});
+}
+
 static int rank_of(const struct field *field)
 {
     return field->date ? -1 : rank_of_word(field);
@@ -146,7 +154,7 @@ static size_t read_date(struct field *field, const char *name, size_t at, size_t
 
 static void cut(struct numbered_name *out, const char *base, const char *label, unsigned reading)
 {
-    *out = (struct numbered_name){.base = base, .label = label, .stem_size = stem_size_of(base)};
+    *out = (struct numbered_name){.base = base, .label = label, .stem_size = name_stem_size(base)};
     size_t begin = 0, at = 0;
     while (at < out->stem_size && out->n_fields < MOST_FIELDS) {
         if (!isdigit((unsigned char)base[at])) {
@@ -277,7 +285,7 @@ static bool are_multiples(const struct clock_field clocks[2], const struct numbe
 }
 
 /* Characters that mean something in a regular expression are quoted. */
-static void quote(struct phema_strbuf *out, const char *text, size_t size)
+void name_quote(struct phema_strbuf *out, const char *text, size_t size)
 {
     for (size_t i = 0; i < size; i++) {
         if (strchr("\\^$.|()[]{}*+?", text[i]))
@@ -295,7 +303,7 @@ static void write_date(struct phema_strbuf *out, const struct field *field, bool
         if (isalpha((unsigned char)*at))
             phema_strbuf_puts(out, "[A-Za-z]");
         else if (n_digits == 0)
-            quote(out, at, 1);
+            name_quote(out, at, 1);
         else
             phema_strbuf_puts(out, only_first ? "(?<time>[0-9]+)" : "[0-9]+");
         if (n_digits && only_first)
@@ -321,7 +329,7 @@ static void write_pattern(struct phema_strbuf *out, const struct numbered_name *
     if (first == name->fields)
         phema_strbuf_puts(out, "^");
     for (const struct field *field = first; field <= time; field++) {
-        quote(out, field->before, field->before_size);
+        name_quote(out, field->before, field->before_size);
         bool with_unit = field == time ? has_time_unit : field->has_unit;
         if (field->date)
             write_date(out, field, field == time);
@@ -410,7 +418,7 @@ static size_t list_names(struct numbered_name *names, const struct candidate_lis
     struct phema_arena scratch = {0};
     size_t n = 0;
     for (size_t i = 0; i < candidates->n && n < MOST_NAMES; i++) {
-        if (candidates->items[i].path &&
+        if (candidates->items[i].path && !candidates->items[i].is_excluded &&
             may_be_checkpoint(candidates, &candidates->items[i], &scratch))
             cut(&names[n++], candidates->items[i].base, candidates->items[i].label, READ_DATES);
         phema_arena_clear(&scratch);

@@ -276,12 +276,6 @@ static void leave_out_damaged(struct candidate_list *candidates,
                 candidates_leave_out(candidates, &candidates->items[i], options->damaged[d].reason);
 }
 
-static bool is_called(const struct candidate *candidate, const char *name)
-{
-    return strcmp(candidate->label, name) == 0 ||
-           (candidate->path && strcmp(candidate->path, name) == 0);
-}
-
 static enum phema_status leave_out_excluded(struct candidate_list *candidates,
                                             const struct phema_series_options *options,
                                             struct phema_error *err)
@@ -290,7 +284,7 @@ static enum phema_status leave_out_excluded(struct candidate_list *candidates,
     for (size_t e = 0; e < options->n_excluded_files; e++) {
         const char *excluded = options->excluded_files[e];
         size_t i = 0;
-        while (i < candidates->n && !is_called(&candidates->items[i], excluded))
+        while (i < candidates->n && !candidate_is_called(&candidates->items[i], excluded))
             i++;
         if (i < candidates->n) {
             candidates_leave_out(candidates, &candidates->items[i], "as asked");
@@ -302,6 +296,30 @@ static enum phema_status leave_out_excluded(struct candidate_list *candidates,
                                   phema_name_escape(&name, excluded, strlen(excluded)),
                                   phema_name_escape(&like, label, strlen(label)));
     }
+    return PHEMA_OK;
+}
+
+/* Lightning adds -v1 to the name of a file that is there already, as of a training that was resumed. */
+static enum phema_status check_versions(const struct candidate_list *candidates,
+                                        const struct phema_series_options *options,
+                                        struct phema_error *err)
+{
+    struct phema_name_buffer shown[2];
+    for (size_t i = 1; i < candidates->n && candidates->layout == &layout_lightning; i++)
+        for (size_t j = 0; j < i; j++) {
+            const struct candidate *a = &candidates->items[i], *b = &candidates->items[j];
+            if (a->is_left_out || b->is_left_out || a->named_time != b->named_time)
+                continue;
+            const struct candidate *older = strlen(a->base) < strlen(b->base) ? a : b;
+            const struct candidate *newer = older == a ? b : a;
+            (void)phema_fail(err, PHEMA_ERR_INPUTS,
+                             "%s: '%s' and '%s' are of one step, and the second was saved later; "
+                             "leave one of them out",
+                             options->snapshots,
+                             phema_name_escape(&shown[0], older->label, strlen(older->label)),
+                             phema_name_escape(&shown[1], newer->label, strlen(newer->label)));
+            return phema_suggest(err, PHEMA_ERR_INPUTS, PHEMA_SET_EXCLUDE_FILE, older->label);
+        }
     return PHEMA_OK;
 }
 
@@ -339,5 +357,7 @@ PHEMA_FALLIBLE select_snapshots(struct candidate_list *candidates,
         status = leave_out_raw(candidates, options, err);
     if (!status)
         status = check_prefixes(candidates, options, err);
+    if (!status && !options->needs_no_profiles)
+        status = check_versions(candidates, options, err);
     return status ? status : select_times(candidates, options, err);
 }

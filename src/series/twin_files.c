@@ -52,13 +52,24 @@ static size_t number_size(const char *text)
     return has_unit ? end + 1 : size;
 }
 
-/* The label with # for each number. */
-static const char *kind_of(struct phema_arena *arena, const struct candidate *candidate)
+/* Whether a place in a label is of the name and not of its time, where other numbers tell names apart. */
+static bool is_literal(const struct candidate_list *candidates, const struct candidate *candidate,
+                       const char *at)
 {
-    char *kind = phema_arena_copy(arena, candidate->label, strlen(candidate->label));
+    const char *name = candidates->has_families ? strstr(candidate->label, candidate->base) : NULL;
+    const char *base = candidate->base;
+    return name && at >= name && at < name + strlen(base) &&
+           (const uint8_t *)base + (at - name) != candidate->time_text.data;
+}
+
+/* The label with # for each number. */
+static const char *kind_of(const struct candidate_list *candidates,
+                           const struct candidate *candidate)
+{
+    char *kind = phema_arena_copy(candidates->arena, candidate->label, strlen(candidate->label));
     size_t n = 0;
     for (const char *at = candidate->label; kind && *at;) {
-        size_t size = number_size(at);
+        size_t size = is_literal(candidates, candidate, at) ? 0 : number_size(at);
         kind[n++] = (char)(size ? '#' : *at);
         at += size ? size : 1;
     }
@@ -92,7 +103,7 @@ static enum phema_status list_kinds(struct kinds *kinds, const struct candidate_
         if (candidate->is_left_out || !candidate->path || !isnan(candidate->sigma_rel) ||
             !isnan(candidate->gamma) || candidate->spec || candidate->index != UINT64_MAX)
             continue; /* the name says which of several averages it is */
-        const char *text = kind_of(candidates->arena, candidate);
+        const char *text = kind_of(candidates, candidate);
         if (!text)
             return phema_fail_memory(err);
         size_t k = 0;
@@ -247,9 +258,177 @@ static bool are_equal(const struct twin_judgement *judgement, const char *a, con
     return false;
 }
 
+/* ---- Which family ---- */
+
+static const struct candidate *find_of_kind(const struct candidate_list *candidates,
+                                            const struct kinds *kinds, const char *text)
+{
+    for (size_t i = 0; i < candidates->n; i++)
+        if (kinds->of[i] && strcmp(kinds->of[i], text) == 0)
+            return &candidates->items[i];
+    return NULL;
+}
+
+/* Proposes the expression for the names of one kind, "^net_g_(?<time>[0-9]+)[.]pth$". */
+static enum phema_status suggest_kind(const struct candidate_list *candidates,
+                                      const struct kinds *kinds, const char *text,
+                                      struct phema_error *err)
+{
+    const struct candidate *one = find_of_kind(candidates, kinds, text);
+    struct phema_strbuf pattern = {0};
+    const char *at = one->base, *time = (const char *)one->time_text.data;
+    if (strchr(text, '/') || !time) /* files of a folder have no numbers of their own */
+        return PHEMA_ERR_INPUTS;
+    phema_strbuf_puts(&pattern, "^");
+    while (*at) {
+        size_t size = at == time ? one->time_text.size
+                                 : strspn(at, candidates->has_families ? "" : "0123456789");
+        if (at == time)
+            phema_strbuf_puts(&pattern, isdigit((unsigned char)at[size - 1])
+                                            ? "(?<time>[0-9]+)"
+                                            : "(?<time>[0-9.]+[A-Za-z]?)");
+        else if (size)
+            phema_strbuf_puts(&pattern, "[0-9]+");
+        else
+            name_quote(&pattern, at, 1);
+        at += size ? size : 1;
+    }
+    phema_strbuf_puts(&pattern, "$");
+    if (!pattern.is_failed)
+        (void)phema_suggest(err, PHEMA_ERR_INPUTS, PHEMA_SET_NAME_REGEX, pattern.data);
+    phema_strbuf_clear(&pattern);
+    return PHEMA_ERR_INPUTS;
+}
+
+static struct phema_checkpoint *open_newest(const struct candidate_list *candidates,
+                                            const struct kinds *kinds, const char *text,
+                                            const struct phema_checkpoint_options *options)
+{
+    struct phema_checkpoint *checkpoint = NULL;
+    struct phema_error ignored = {0}; /* what cannot be read is told later */
+    const struct candidate *newest = NULL;
+    for (size_t i = 0; i < candidates->n; i++)
+        if (kinds->of[i] && strcmp(kinds->of[i], text) == 0 &&
+            (!newest || candidates->items[i].named_time > newest->named_time))
+            newest = &candidates->items[i];
+    return newest && !phema_checkpoint_open(&checkpoint, newest->path, options, &ignored)
+               ? checkpoint
+               : NULL;
+}
+
+/* Whether a tensor lies below the key that was given, or where none was, in a subtree that is called
+ * average. */
+static bool has_asked(const struct phema_checkpoint *checkpoint, const char *key)
+{
+    size_t size = key ? strlen(key) : 0;
+    for (size_t i = 0; checkpoint && i < phema_checkpoint_n_tensors(checkpoint); i++) {
+        const struct phema_tensor *tensor = &phema_checkpoint_tensors(checkpoint)[i];
+        const char *dot = memchr(tensor->name, '.', tensor->name_size);
+        const struct phema_span root = {(const uint8_t *)tensor->name,
+                                        dot ? (size_t)(dot - tensor->name) : 0};
+        if (key ? tensor->name_size > size && memcmp(tensor->name, key, size) == 0 &&
+                      tensor->name[size] == '.'
+                : dot && says_average(root))
+            return true;
+    }
+    return false;
+}
+
+/* The only kind with what the options ask for: the key, or averages; NULL: none, or several have it. */
+static const char *find_asked(const struct candidate_list *candidates, const struct kinds *kinds,
+                              const struct phema_series_options *options)
+{
+    const char *asked = NULL;
+    size_t n = 0;
+    if (!options->key && (!options->n_input_profiles || candidates->asks_for_raw))
+        return NULL;
+    for (size_t k = 0; k < kinds->n; k++) {
+        struct phema_checkpoint *checkpoint =
+            open_newest(candidates, kinds, kinds->items[k].text, &options->checkpoint);
+        if (has_asked(checkpoint, options->key)) {
+            asked = kinds->items[k].text;
+            n++;
+        }
+        phema_checkpoint_close(checkpoint);
+    }
+    return n == 1 ? asked : NULL;
+}
+
+static uint64_t size_of_newest(const struct candidate_list *candidates, const struct kinds *kinds,
+                               const char *text)
+{
+    struct stat st;
+    const struct candidate *one = find_of_kind(candidates, kinds, text);
+    return one && stat(one->path, &st) == 0 ? (uint64_t)st.st_size : 0;
+}
+
+/* A file or two of another kind, as copies are: "ckpt_50-old.pt". NULL: there are none. */
+static const struct candidate *find_stray(const struct candidate_list *candidates,
+                                          const struct kinds *kinds)
+{
+    enum { RARE = 4 }; /* so many times more of the most frequent kind */
+    const struct kind *most = kinds->items, *least = kinds->items;
+    for (size_t k = 1; k < kinds->n; k++) {
+        most = kinds->items[k].n > most->n ? &kinds->items[k] : most;
+        least = kinds->items[k].n < least->n ? &kinds->items[k] : least;
+    }
+    return most->n >= RARE * least->n ? find_of_kind(candidates, kinds, least->text) : NULL;
+}
+
+/* A copy beside the file of a time. */
+static enum phema_status fail_stray(const struct candidate_list *candidates,
+                                    const struct candidate *stray, const char *root,
+                                    struct phema_error *err)
+{
+    struct phema_name_buffer shown[2];
+    const char *beside = root;
+    for (size_t i = 0; i < candidates->n; i++)
+        if (&candidates->items[i] != stray && !candidates->items[i].is_left_out &&
+            candidates->items[i].named_time == stray->named_time)
+            beside = candidates->items[i].label;
+    (void)phema_fail(err, PHEMA_ERR_INPUTS,
+                     "%s: '%s' is of the time of '%s', and other times have no file of its kind; "
+                     "leave one of them out",
+                     root, phema_name_escape(&shown[0], stray->label, strlen(stray->label)),
+                     phema_name_escape(&shown[1], beside, strlen(beside)));
+    return phema_suggest(err, PHEMA_ERR_INPUTS, PHEMA_SET_EXCLUDE_FILE, stray->label);
+}
+
+/* Lists the kinds, and proposes the one with the largest files. */
+static enum phema_status fail_families(const struct candidate_list *candidates,
+                                       const struct kinds *kinds, const char *root,
+                                       struct phema_error *err)
+{
+    const struct candidate *stray = find_stray(candidates, kinds);
+    if (stray)
+        return fail_stray(candidates, stray, root, err);
+    struct phema_strbuf list = {0};
+    const char *largest = kinds->items[0].text;
+    for (size_t k = 0; k < kinds->n; k++) {
+        const char *text = kinds->items[k].text;
+        struct phema_name_buffer shown;
+        phema_strbuf_printf(&list, "%s'%s' (%zu)",
+                            k == 0             ? ""
+                            : k + 1 < kinds->n ? ", "
+                                               : " and ",
+                            phema_name_escape(&shown, text, strlen(text)), kinds->items[k].n);
+        if (size_of_newest(candidates, kinds, text) > size_of_newest(candidates, kinds, largest))
+            largest = text;
+    }
+    enum phema_status status = phema_strbuf_check(&list, err);
+    if (!status)
+        status = phema_fail(err, PHEMA_ERR_INPUTS,
+                            "%s: several files of each time, %s, and nothing says which is the "
+                            "model; choose with %s, @list or a manifest",
+                            root, list.data, phema_setting_name(PHEMA_SET_NAME_REGEX));
+    phema_strbuf_clear(&list);
+    return status == PHEMA_ERR_INPUTS ? suggest_kind(candidates, kinds, largest, err) : status;
+}
+
 /* Of kinds that are no twins, the one that is named as a model. */
 static enum phema_status choose_model(struct candidate_list *candidates, const struct kinds *kinds,
-                                      const struct twin_judgement *judgement, const char *root,
+                                      const struct twin_judgement *judgement,
+                                      const struct phema_series_options *options,
                                       struct phema_error *err)
 {
     const char *model = NULL;
@@ -265,10 +444,9 @@ static enum phema_status choose_model(struct candidate_list *candidates, const s
             model = "";
     }
     if (!model || !*model)
-        return phema_fail(err, PHEMA_ERR_INPUTS,
-                          "%s: several files of each time, such as '%s' and '%s', and nothing says "
-                          "which is the model; choose with @list or a manifest",
-                          root, kinds->items[0].text, kinds->items[1].text);
+        model = find_asked(candidates, kinds, options);
+    if (!model)
+        return fail_families(candidates, kinds, options->snapshots, err);
     return leave_out_others(candidates, kinds, "beside the model", model, err);
 }
 
@@ -331,8 +509,12 @@ static enum phema_status decide(struct candidate_list *candidates, struct kinds 
     if (status)
         return status;
     if (judgement.n == 0)
-        return choose_model(candidates, kinds, &judgement, options->snapshots, err);
-    status = twins_select(&judgement, candidates, options, "@list or a manifest", err);
+        return choose_model(candidates, kinds, &judgement, options, err);
+    status = twins_select(&judgement, candidates, options, phema_setting_name(PHEMA_SET_NAME_REGEX),
+                          err);
+    if (status == PHEMA_ERR_INPUTS)
+        return suggest_kind(candidates, kinds, find_kind(kinds, judgement.items[0].average)->text,
+                            err);
     const struct twin_judged *chosen = &judgement.items[0];
     const struct kind *raw = find_kind(kinds, chosen->raw);
     const struct kind *average = find_kind(kinds, chosen->average);
@@ -451,5 +633,7 @@ enum phema_status twin_files_choose(struct candidate_list *candidates,
         status = list_kinds(&kinds, candidates, err);
     if (!status)
         status = find_equal_times(&has_equal, candidates, &kinds, options->snapshots, err);
+    if (!status && candidates->has_families && !has_equal && kinds.n > 1)
+        return fail_families(candidates, &kinds, options->snapshots, err);
     return !status && has_equal && kinds.n > 1 ? decide(candidates, &kinds, options, err) : status;
 }

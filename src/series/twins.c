@@ -320,6 +320,31 @@ static void prefer_named(struct twin_judgement *judgement)
     judgement->n = n_named ? n : judgement->n;
 }
 
+/* Whether a name has the decay of a SPEC as a number: "ema_0.99" of "ema:decay=0.99". */
+static bool has_decay(struct phema_span name, const char *spec)
+{
+    static const char key[] = "decay=";
+    const char *decay = strstr(spec, key);
+    size_t size = decay ? strspn(decay + strlen(key), "0123456789.") : 0;
+    const uint8_t *end = name.data + name.size;
+    const uint8_t *at = size ? memmem(name.data, name.size, decay + strlen(key), size) : NULL;
+    return at && (at == name.data || !isdigit(at[-1])) && (at + size == end || !isdigit(at[size]));
+}
+
+/* Of several averages, those whose names have the decay that the options give, if there are any. */
+static void prefer_asked(struct twin_judgement *judgement,
+                         const struct phema_series_options *options)
+{
+    size_t n = 0;
+    const char *spec = options->n_input_profiles == 1 ? options->input_profiles[0] : "";
+    for (size_t i = 0; i < judgement->n; i++)
+        if (has_decay(judgement->items[i].average, spec)) {
+            struct twin_judged found = judgement->items[i];
+            judgement->items[n++] = found;
+        }
+    judgement->n = n ? n : judgement->n;
+}
+
 /* Whether two averages are one in two dtypes: far nearer to each other than to the raw set. */
 static bool are_same(const struct twin_judgement *judgement, const struct twin_judged *a,
                      const struct twin_judged *b)
@@ -369,6 +394,7 @@ enum phema_status twins_select(struct twin_judgement *judgement,
                           "one of them",
                           root, show(&average, first->average), show(&raw, first->raw), how);
     prefer_named(judgement);
+    prefer_asked(judgement, options);
     for (size_t i = 1; i < judgement->n; i++) {
         struct phema_span second = judgement->items[i].average;
         bool is_nested =
