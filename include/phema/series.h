@@ -169,11 +169,12 @@ struct phema_series {
     struct phema_training_run
         *runs; /* [n_runs] none, one, or one and the snapshots without an id */
     size_t n_runs;
-    bool has_profiles;    /* every snapshot's profile is known */
-    bool may_be_raw;      /* a snapshot whose profile is unknown */
-    bool may_drop_update; /* update_every is the option's alone, and may be left out */
-    bool has_raw_files;   /* of averages, which are left out */
-    const char *unit;     /* of times: "steps", "images", ... */
+    bool has_profiles;     /* every snapshot's profile is known */
+    bool may_be_raw;       /* a snapshot whose profile is unknown */
+    bool may_drop_update;  /* update_every is the option's alone, and may be left out */
+    bool has_raw_files;    /* of averages, which are left out */
+    const char *unit;      /* of times: "steps", "images", ... */
+    bool is_unit_of_names; /* words in the names say it, and nothing else does */
     double (*clock)(double named_time); /* NULL: named times are times */
     double named_ahead;                 /* posthoc-ema: named time minus time */
     double time_offset;                 /* --time-offset: added to named times first */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "phema/setting.h"
 #include "series_search.h"
 
 /* With fewer elements, z itself scatters: by 1 / sqrt(2 elements) and more. */
@@ -179,6 +180,34 @@ static bool raise_rounding(double *rounding, const struct phema_series *series,
     return is_higher;
 }
 
+/* Whether a profile counts updates, and not times whatever their unit. */
+static bool counts_steps(const struct phema_snapshot *snapshot)
+{
+    const struct phema_profile *profile = &snapshot->profile;
+    return profile->shape == PHEMA_SHAPE_TABLE ||
+           (profile->shape == PHEMA_SHAPE_POWER && profile->update_every > 1) ||
+           (profile->shape == PHEMA_SHAPE_EMA && strncmp(snapshot->spec, "ema:decay=", 10) == 0);
+}
+
+/* Without raw parameters, which would tell its decay, nothing shows that an average of so many steps has
+ * times in epochs. */
+static enum phema_status check_unit(struct phema_decays *decays, const struct phema_series *series,
+                                    struct phema_error *err)
+{
+    size_t k = 0;
+    while (k < series->n && !counts_steps(&series->snapshots[k]))
+        k++;
+    if (!series->is_unit_of_names || decays->n || k == series->n)
+        return PHEMA_OK;
+    decays->from = PHEMA_UNKNOWN;
+    decays->reason = phema_arena_printf(
+        &decays->memory,
+        "the names count %s, and '%s' counts steps; a manifest gives times in steps, and %ssteps "
+        "says that names have them",
+        series->unit, series->snapshots[k].spec, phema_setting_equals(PHEMA_SET_UNIT));
+    return decays->reason ? PHEMA_OK : phema_fail_memory(err);
+}
+
 /* The decays of averages, then the motion and what the labels say of it. */
 static enum phema_status
 check_sample(struct phema_series_checks *checks, struct phema_motion *motion,
@@ -190,6 +219,8 @@ check_sample(struct phema_series_checks *checks, struct phema_motion *motion,
     enum phema_status status = PHEMA_OK;
     if (is_checked)
         status = phema_decays_find(&checks->decays, series, options, sample, err);
+    if (!status && is_checked)
+        status = check_unit(&checks->decays, series, err);
     if (status)
         return status;
     bool is_refuted = checks->decays.reason != NULL;

@@ -72,6 +72,7 @@ void candidates_forget(struct candidate_list *candidates)
     candidates->recognised = (struct phema_recognised){.times = NULL};
     candidates->times_note = candidates->sets_note = NULL;
     candidates->layout = NULL;
+    candidates->has_counter = false;
 }
 
 PHEMA_FALLIBLE candidates_tell_field(struct candidate_list *candidates, const char *expression,

@@ -82,6 +82,7 @@ struct candidate_list {
     size_t n;
     const struct layout *layout;
     const char *unit;   /* from a manifest, or NULL */
+    bool has_counter;   /* times are those of a counter inside */
     bool asks_for_raw;  /* --input-profile raw */
     bool has_raw_files; /* left out, beside their averages */
     bool is_one_file;   /* SNAPSHOTS is one file, which is no manifest */
@@ -205,6 +206,10 @@ size_t name_stem_size(const char *base);
 
 /* By the word before a number at a place: 0 of steps, 1 of anything, 2 of epochs; -1: it is no time. */
 int name_word_rank(const char *name, size_t at);
+
+/* What a number at a place counts, by the word before or behind it, which is no step: "epochs"; NULL: no
+ * word says it. */
+const char *name_unit(const char *name, size_t at);
 
 /* Adds a text to a regular expression, which finds it as it is. */
 void name_quote(struct phema_strbuf *out, const char *text, size_t size);

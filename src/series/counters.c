@@ -247,6 +247,7 @@ static enum phema_status use_counter(struct candidate_list *candidates, struct c
                                      bool are_dates, struct phema_error *err)
 {
     bool differs = false;
+    candidates->has_counter = true;
     for (size_t i = 0; i < n; i++)
         differs = differs || counted[i].candidate->named_time != counted[i].values[c];
     struct phema_name_buffer number, name;

@@ -128,6 +128,32 @@ int name_word_rank(const char *name, size_t at)
     return rank_of_word(&(struct field){.before = name + begin, .before_size = at - begin});
 }
 
+const char *name_unit(const char *name, size_t at)
+{
+    static const struct {
+        const char *word, *unit;
+    } words[] = {{"epoch", "epochs"},  {"epochs", "epochs"},  {"ep", "epochs"},
+                 {"kimg", "kimg"},     {"img", "images"},     {"nimg", "images"},
+                 {"images", "images"}, {"tok", "tokens"},     {"token", "tokens"},
+                 {"tokens", "tokens"}, {"sample", "samples"}, {"samples", "samples"}};
+    size_t before = at, end = at + strspn(name + at, "0123456789.");
+    end += name[end] && strchr("kKMBGT", name[end]) && name[end + 1] != 'i';
+    while (before > 0 && strchr("-_=. ", name[before - 1]))
+        before--;
+    size_t begin = before, behind = end;
+    while (begin > 0 && isalpha((unsigned char)name[begin - 1]))
+        begin--;
+    while (isalpha((unsigned char)name[end]))
+        end++;
+    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+        size_t size = strlen(words[i].word);
+        if ((size == before - begin && strncasecmp(name + begin, words[i].word, size) == 0) ||
+            (size == end - behind && strncasecmp(name + behind, words[i].word, size) == 0))
+            return words[i].unit;
+    }
+    return NULL;
+}
+
 static int rank_of(const struct field *field)
 {
     return field->date ? -1 : rank_of_word(field);
@@ -552,7 +578,8 @@ static enum phema_status find_times(const char **pattern, bool *counts_steps,
         best && is_part && most > 1 ? find_other_kinds(others, best, names, n, numbers) : 0;
     if (!best || (is_part && !n_others) || (n_others > 1 && candidates->may_be_parts))
         return PHEMA_OK;
-    *counts_steps = best->rank == 0;
+    const char *number = best->field->before + best->field->before_size;
+    *counts_steps = best->rank == 0 && !name_unit(chosen->base, (size_t)(number - chosen->base));
     struct phema_strbuf text = {0};
     phema_strbuf_puts(&text, n_others ? "(?|" : "");
     write_pattern(&text, chosen, best->field, has_unit(best->field, best->nth, names, n));

@@ -86,14 +86,31 @@ static enum phema_status keep_notes(struct series_builder *builder, struct phema
     return PHEMA_OK;
 }
 
+/* What the numbers in the names count, where words say that it is no step; NULL: they do not. */
+static const char *find_named_unit(const struct candidate_list *candidates)
+{
+    const char *unit = NULL;
+    if (candidates->has_counter || candidates->layout == &layout_manifest ||
+        strcmp(candidates->layout->unit, "steps") != 0)
+        return NULL;
+    for (size_t i = 0; i < candidates->n && !unit; i++) {
+        const struct candidate *candidate = &candidates->items[i];
+        const uint8_t *text = candidate->time_text.data;
+        if (!candidate->is_left_out && text)
+            unit = name_unit(candidate->base, (size_t)(text - (const uint8_t *)candidate->base));
+    }
+    return unit;
+}
+
 static enum phema_status finish(struct series_builder *builder, struct phema_error *err)
 {
     struct phema_series *series = builder->series;
     const struct phema_series_options *options = builder->options;
     series->layout = builder->candidates.layout->name;
-    const char *unit = options->unit              ? options->unit
-                       : builder->candidates.unit ? builder->candidates.unit
-                                                  : builder->candidates.layout->unit;
+    const char *unit = options->unit ? options->unit : builder->candidates.unit;
+    const char *named_unit = unit ? NULL : find_named_unit(&builder->candidates);
+    series->is_unit_of_names = named_unit != NULL;
+    unit = unit ? unit : named_unit ? named_unit : builder->candidates.layout->unit;
     series->unit = phema_arena_copy(&series->memory, unit, strlen(unit));
     if (!series->unit)
         return phema_fail_memory(err);

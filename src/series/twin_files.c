@@ -415,12 +415,15 @@ static enum phema_status fail_families(const struct candidate_list *candidates,
         if (size_of_newest(candidates, kinds, text) > size_of_newest(candidates, kinds, largest))
             largest = text;
     }
+    bool is_in_folders = strchr(largest, '/') != NULL;
+    const char *name_regex = phema_setting_name(PHEMA_SET_NAME_REGEX);
     enum phema_status status = phema_strbuf_check(&list, err);
     if (!status)
-        status = phema_fail(err, PHEMA_ERR_INPUTS,
-                            "%s: several files of each time, %s, and nothing says which is the "
-                            "model; choose with %s, @list or a manifest",
-                            root, list.data, phema_setting_name(PHEMA_SET_NAME_REGEX));
+        status =
+            phema_fail(err, PHEMA_ERR_INPUTS,
+                       "%s: several files of each time, %s, and nothing says which is the "
+                       "model; choose with %s%s@list or a manifest",
+                       root, list.data, is_in_folders ? "" : name_regex, is_in_folders ? "" : ", ");
     phema_strbuf_clear(&list);
     return status == PHEMA_ERR_INPUTS ? suggest_kind(candidates, kinds, largest, err) : status;
 }
