@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* raw_snapshots.c - what the distances of raw parameters contradict, however they move: a snapshot of
- * another training, two that were exchanged, a copy. A fit takes these for noise of the steps. */
+ * another training, two trainings, two snapshots that were exchanged, a copy. A fit takes these for noise of
+ * the steps. Of averages two trainings are found alone. */
 #include <math.h>
 
 #include "series_search.h"
@@ -10,10 +11,13 @@
 #define MOST_AROUND 2.2
 #define STRANGE     40.0
 /* By so much faster than all other intervals, and without a relation to the others: |x1 - x0|^2 is
- * |x0|^2 + |x1|^2 where nothing relates them. */
-#define JUMP      30.0
-#define UNRELATED 0.5
-#define RELATED   0.1
+ * |x0|^2 + |x1|^2 where nothing relates them. Of parameters that begin near 0 and grow evenly it is 0.2
+ * of that while the time doubles, and 0.4 while it trebles. */
+#define JUMP      10.0
+#define UNRELATED 0.6
+#define RELATED   0.25
+/* A straight line is drawn ahead by so much of the time that it was followed. */
+#define MOST_AHEAD 3.0
 /* An exchange explains an order that makes the path this much longer. */
 #define LEAST_ORDERED ((size_t)6)
 #define SHORTER       0.75
@@ -22,7 +26,7 @@
 #define BEYOND_ROUNDING 100.0
 #define LEAST_INTERVAL  0.3 /* of a copy to its original, to those beside it */
 
-/* The raw snapshots of a series by time. */
+/* Snapshots of a series by time, one at each. */
 struct path {
     struct search *search;
     size_t *at; /* [n] of the series */
@@ -108,27 +112,90 @@ static bool explain_between(const struct path *path)
     return false;
 }
 
-/* The first or the last one. step: towards the others */
-static bool explain_end(const struct path *path, size_t end, int step)
+/* |x1 - x0|^2 behind snapshot i, to what it is where nothing relates them. */
+static double strangeness(const struct path *path, size_t i)
 {
-    size_t next = (size_t)((ptrdiff_t)end + step);
-    double interval = fabs(time_of(path, next) - time_of(path, end)), fastest = 0;
-    if (step > 0 && !(2 * time_of(path, end) >= interval))
-        return false; /* parameters that are initial, nearly */
-    bool are_related = true;
-    for (size_t i = step > 0 ? 1 : 0; i + 1 < path->n - (step < 0); i++) {
-        double moved = distance(path, i, i + 1);
-        fastest = fmax(fastest, moved / (time_of(path, i + 1) - time_of(path, i)));
-        are_related = are_related && moved < RELATED * sizes_of(path, i, i + 1);
+    return distance(path, i, i + 1) / sizes_of(path, i, i + 1);
+}
+
+static double interval_of(const struct path *path, size_t i)
+{
+    return time_of(path, i + 1) - time_of(path, i);
+}
+
+/* Whether snapshot i moved that much more than all that are related, whether these walk or go straight.
+ *   is_long  out: the interval is over twice as long as all others */
+static bool is_jump(const struct path *path, size_t i, bool *is_long)
+{
+    bool is_faster = true;
+    *is_long = true;
+    for (size_t k = 0; k + 1 < path->n; k++) {
+        double ratio = interval_of(path, i) / interval_of(path, k);
+        *is_long = *is_long && (k == i || ratio > 2);
+        if (strangeness(path, k) <= RELATED)
+            is_faster = is_faster && distance(path, i, i + 1) > JUMP * distance(path, k, k + 1) *
+                                                                    fmax(ratio, ratio * ratio);
     }
-    double moved = distance(path, end, next);
-    if (!are_related || !(moved > UNRELATED * sizes_of(path, end, next)) ||
-        !(moved / interval > JUMP * fastest))
+    return is_faster;
+}
+
+/* The distance behind snapshot i that a straight line through two earlier ones reaches. The least of several
+ * counts, since trainings slow down; two of a short time tell nothing. */
+static double reach(const struct path *path, size_t i)
+{
+    double least = HUGE_VAL;
+    for (size_t k = 0; k < i; k++) {
+        double ratio = interval_of(path, i) / (time_of(path, i) - time_of(path, k));
+        if (ratio <= MOST_AHEAD)
+            least = fmin(least, distance(path, k, i) * ratio * ratio);
+    }
+    return least;
+}
+
+/* Whether nothing relates snapshot i to the next one. */
+static bool is_break(const struct path *path, size_t i, bool are_raw)
+{
+    bool may_be_initial = i == 0 && !(2 * time_of(path, 0) >= interval_of(path, 0));
+    bool is_long = false, is_faster = is_jump(path, i, &is_long);
+    return !may_be_initial && strangeness(path, i) > UNRELATED &&
+           (is_faster || (are_raw && is_long && distance(path, i, i + 1) > reach(path, i)));
+}
+
+/* Whether most neighbours are related, and no two are so by halves. */
+static bool are_mostly_related(const struct path *path)
+{
+    size_t n_related = 0;
+    for (size_t i = 0; i + 1 < path->n; i++) {
+        if (strangeness(path, i) > RELATED && strangeness(path, i) <= UNRELATED)
+            return false;
+        n_related += strangeness(path, i) <= RELATED;
+    }
+    return 3 * n_related >= 2 * (path->n - 1);
+}
+
+/* Snapshots that have nothing in common with those before them, while all others have. */
+static bool explain_break(const struct path *path, bool are_raw)
+{
+    size_t i = 0;
+    if (!are_mostly_related(path))
         return false;
-    phema_strbuf_printf(search_explain(path->search, path->at[end]),
-                        "'%s' has nothing in common with '%s', as the others have with their "
-                        "neighbours: of another training, or damaged",
-                        label_of(path, end), label_of(path, next));
+    while (i + 1 < path->n && !is_break(path, i, are_raw))
+        i++;
+    if (i + 1 == path->n)
+        return false;
+    bool is_last = i + 2 == path->n, is_end = i == 0 || is_last;
+    size_t odd = i == 0 ? 0 : i + 1, other = i == 0 ? 1 : i;
+    struct phema_strbuf *text = search_explain(path->search, path->at[odd]);
+    if (is_end)
+        phema_strbuf_printf(text,
+                            "'%s' has nothing in common with '%s', as the others have with their "
+                            "neighbours: of another training, or damaged",
+                            label_of(path, odd), label_of(path, other));
+    else
+        phema_strbuf_printf(text,
+                            "'%s' has nothing in common with '%s' before it, as the others have "
+                            "with their neighbours: two trainings",
+                            label_of(path, odd), label_of(path, other));
     return true;
 }
 
@@ -198,16 +265,34 @@ static bool explain_exchange(const struct path *path)
     return true;
 }
 
+/* Those of raw parameters, or of any profile, one at each time; n = 0: there are several. */
+static void list_path(struct path *path, bool is_raw)
+{
+    const struct phema_snapshot *snapshots = path->search->snapshots;
+    path->n = 0;
+    for (size_t k = 0; k < path->search->series->n && path->at; k++) {
+        bool is_later = !path->n || snapshots[k].time > time_of(path, path->n - 1);
+        if (is_raw && snapshots[k].profile.shape == PHEMA_SHAPE_RAW && is_later)
+            path->at[path->n++] = k;
+        else if (!is_raw && is_later)
+            path->at[path->n++] = k;
+        else if (!is_raw) {
+            path->n = 0;
+            return;
+        }
+    }
+}
+
 bool search_raw(struct search *search)
 {
     struct path path = {.search = search,
                         .at =
                             phema_arena_array(&search->memory, search->series->n, sizeof(size_t))};
-    for (size_t k = 0; k < search->series->n && path.at; k++)
-        if (search->snapshots[k].profile.shape == PHEMA_SHAPE_RAW &&
-            (!path.n || search->snapshots[k].time > search->snapshots[path.at[path.n - 1]].time))
-            path.at[path.n++] = k;
-    return path.n >= LEAST_RAW &&
-           (explain_copy(&path) || explain_between(&path) || explain_end(&path, 0, 1) ||
-            explain_end(&path, path.n - 1, -1) || explain_exchange(&path));
+    list_path(&path, true);
+    if (path.n == 0) {
+        list_path(&path, false);
+        return path.n >= LEAST_RAW && explain_break(&path, false);
+    }
+    return path.n >= LEAST_RAW && (explain_copy(&path) || explain_between(&path) ||
+                                   explain_break(&path, true) || explain_exchange(&path));
 }
