@@ -172,7 +172,7 @@ struct phema_series {
     bool has_profiles;     /* every snapshot's profile is known */
     bool may_be_raw;       /* a snapshot whose profile is unknown */
     bool may_drop_update;  /* update_every is the option's alone, and may be left out */
-    bool has_raw_files;    /* of averages, which are left out */
+    bool leaves_out_raw;   /* of averages: files of their own, or a part of each file */
     const char *unit;      /* of times: "steps", "images", ... */
     bool is_unit_of_names; /* words in the names say it, and nothing else does */
     double (*clock)(double named_time); /* NULL: named times are times */
@@ -236,6 +236,8 @@ struct phema_series_options {
     bool may_lack_key;     /* key is that of --into: ignored where snapshots have no such subtree */
     bool averages_buffers; /* --buffers average */
     int use;               /* enum phema_use */
+
+    const struct phema_series *like; /* only its tensors, in its order; NULL: all */
 
     /* needs of the caller */
     bool needs_no_profiles; /* weights come from outside */

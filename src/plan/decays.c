@@ -236,8 +236,8 @@ struct opened {
     struct phema_sample sample, raw_sample;
 };
 
-/* The same series without profiles, with all of its sets or, from files of their own, with the raw
- * parameters; NULL: it cannot be opened so. */
+/* The same series without profiles, with all of its sets or, where the averages stand alone, with the
+ * raw parameters of their names; NULL: it cannot be opened so. */
 static enum phema_status open_again(struct phema_series **out, const struct doctor *doctor,
                                     bool takes_raw, struct phema_error *err)
 {
@@ -254,6 +254,7 @@ static enum phema_status open_again(struct phema_series **out, const struct doct
     options.update_every = 0;
     options.compares_samples = true;
     options.keeps_scales = false;
+    options.like = takes_raw ? doctor->series : NULL;
     enum phema_status status = phema_series_open(out, &options, &unused);
     return status == PHEMA_ERR_RESOURCE ? phema_fail(err, status, "%s", unused.message) : PHEMA_OK;
 }
@@ -302,7 +303,7 @@ static enum phema_status find_sources(struct doctor *doctor, struct opened *open
     bool has_both = has_pairs(doctor->series);
     averages->series = raws->series = doctor->series;
     averages->sample = sample;
-    if (!has_both && may_open(doctor) && doctor->series->has_raw_files)
+    if (!has_both && may_open(doctor) && doctor->series->leaves_out_raw)
         status = open_again(&opened->raws, doctor, true, err);
     else if (!has_both && may_open(doctor) && chooses_sets(doctor->options))
         status = open_again(&opened->both, doctor, false, err);

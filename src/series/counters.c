@@ -94,7 +94,7 @@ static bool rank_of(size_t *rank, unsigned *dots, const char *name, size_t size)
             break;
     if (*rank == ARRAY_LEN(words) && !has_part(name + begin, size - begin))
         *rank = counts_other(name, size) ? SIZE_MAX : NAMELESS;
-    return *dots <= MOST_DOTS && !root_is_optimizer(name, size) && !is_of_other(name, size);
+    return *dots <= MOST_DOTS && !is_optimizer_state(name, size) && !is_of_other(name, size);
 }
 
 struct counter_list {

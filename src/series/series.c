@@ -40,10 +40,12 @@ static enum phema_status compile_filter(struct series_builder *builder, struct p
     enum phema_status status =
         compile_patterns(&filter->includes, &filter->n_includes, options->includes,
                          options->n_includes, PHEMA_SET_INCLUDE, &builder->scratch, err);
-    return status
-               ? status
-               : compile_patterns(&filter->excludes, &filter->n_excludes, options->excludes,
+    if (!status)
+        status = compile_patterns(&filter->excludes, &filter->n_excludes, options->excludes,
                                   options->n_excludes, PHEMA_SET_EXCLUDE, &builder->scratch, err);
+    if (!status && options->like)
+        status = tensor_filter_set_like(filter, options->like, &builder->scratch, err);
+    return status;
 }
 
 static size_t count_sentences(const struct phema_strbuf *sentences)
@@ -118,7 +120,7 @@ static enum phema_status finish(struct series_builder *builder, struct phema_err
     if (status)
         return status;
     series->has_profiles = true;
-    series->has_raw_files = builder->candidates.has_raw_files;
+    series->leaves_out_raw = builder->candidates.leaves_out_raw;
     const struct phema_tensor_location *locations = NULL;
     double rounding = 0;
     for (size_t k = 0; k < series->n; k++) {

@@ -66,8 +66,9 @@ struct subtree {
     bool is_bundle;             /* KEY.emas.I are averages of the widths KEY.stds.I */
     bool has_parts;             /* parameters beside the key take part, under their full names */
     bool keeps_module;          /* one checkpoint, which need not agree with others */
-    bool leaves_out_optimizer;  /* tensors for which root_is_optimizer is true */
+    bool leaves_out_optimizer;  /* tensors for which is_optimizer_state is true */
     bool is_usual;              /* the layout's own, which needs no note */
+    const char *averages;       /* below it are LitEma's, left out of raw parameters; or NULL */
     bool is_called_average;     /* by its key, or by all names of parameters */
     const struct rename *names; /* [n_names] sorted by from, the name below the key */
     size_t n_names;
@@ -179,8 +180,13 @@ const struct rename *rename_find(const struct rename *renames, size_t n, const c
 bool subtree_exists(const struct phema_checkpoint *checkpoint, const char *key);
 /* The part of a name after "KEY.", with its size, which may be 0; NULL: another beginning. */
 const char *name_below_key(const char *name, size_t *size, const char *key);
-/* True of a full name that begins at the root of an optimizer's state. */
-bool root_is_optimizer(const char *name, size_t size);
+/* Finds where the key of an optimizer begins in a full name: at its root, or deeper where a state is
+ * below it, as in "state.optimizers.AdamW.state.conv.weight.exp_avg". False: there is none. */
+bool optimizer_find(size_t *at, const char *name, size_t size);
+/* True of a full name below such a key. */
+bool is_optimizer_state(const char *name, size_t size);
+/* Whether a part of a name is a moment of gradients, whatever the key of the optimizer is. */
+bool names_moment(const char *name, size_t size);
 /* The size of the prefix of a wrapper that begins at a place in a name; 0: none does. */
 size_t wrapper_at(const char *name, size_t size, size_t at);
 /* The name of a tensor without the prefixes that wrappers of modules add anywhere in it:

@@ -63,17 +63,21 @@ static struct phema_span find_bundle(const struct phema_checkpoint *checkpoint)
 
 /* ---- The choice ---- */
 
-static bool has_optimizer(const struct phema_checkpoint *checkpoint, bool needs_tensors)
+/* The keys that the first state of an optimizer lies below, "state." of "state.optimizers.AdamW";
+ * {NULL, 0}: there is none. */
+static struct phema_span find_optimizer(const struct phema_checkpoint *checkpoint,
+                                        bool needs_tensors)
 {
     const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
+    size_t size = 0;
     for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++)
-        if (root_is_optimizer(tensors[i].name, tensors[i].name_size))
-            return true;
+        if (optimizer_find(&size, tensors[i].name, tensors[i].name_size))
+            return (struct phema_span){(const uint8_t *)tensors[i].name, size};
     const struct phema_value *values = phema_checkpoint_values(checkpoint);
     for (size_t i = 0; !needs_tensors && i < phema_checkpoint_n_values(checkpoint); i++)
-        if (root_is_optimizer(values[i].name, values[i].name_size))
-            return true;
-    return false;
+        if (optimizer_find(&size, values[i].name, values[i].name_size))
+            return (struct phema_span){(const uint8_t *)values[i].name, size};
+    return (struct phema_span){NULL, 0};
 }
 
 /* Whether the rest of a tensor's name stands below a key as well: "generator.w" and KEY "model". */
@@ -142,10 +146,31 @@ static const char *const model_keys[] = {"model", "model_state_dict", "module", 
 
 static bool is_model_key(const char *key)
 {
+    const char *dot = strrchr(key, '.');
     for (size_t i = 0; i < ARRAY_LEN(model_keys); i++)
-        if (strcmp(key, model_keys[i]) == 0)
+        if (strcmp(dot ? dot + 1 : key, model_keys[i]) == 0)
             return true;
     return false;
+}
+
+/* The model beside the state of an optimizer, or beside tensors that are not read.
+ *   out  NULL: there is none
+ * false: no memory */
+static bool guess_model(const char **out, struct phema_arena *arena,
+                        const struct phema_checkpoint *checkpoint)
+{
+    struct phema_span beside = find_optimizer(checkpoint, false);
+    bool is_training = beside.data || find_unread(checkpoint);
+    *out = NULL;
+    for (size_t i = 0; is_training && !*out && i < ARRAY_LEN(model_keys); i++) {
+        const char *key =
+            phema_arena_printf(arena, "%.*s%s", (int)beside.size,
+                               beside.data ? (const char *)beside.data : "", model_keys[i]);
+        if (!key)
+            return false;
+        *out = subtree_exists(checkpoint, key) ? key : NULL;
+    }
+    return true;
 }
 
 /* "" where no key is known to hold the model. */
@@ -168,13 +193,12 @@ static const char *guess_key(const struct candidate_list *candidates,
         return lit_ema;
     if (subtree_exists(checkpoint, "state_dict"))
         return "state_dict";
-    bool is_training = has_optimizer(checkpoint, false) || find_unread(checkpoint);
-    for (size_t i = 0; is_training && i < ARRAY_LEN(model_keys); i++)
-        if (subtree_exists(checkpoint, model_keys[i]))
-            return model_keys[i];
+    const char *model = NULL;
+    if (!guess_model(&model, candidates->arena, checkpoint) || model)
+        return model;
     const char *root = phema_checkpoint_root_key(checkpoint);
     bool is_model =
-        root && subtree_exists(checkpoint, root) && !root_is_optimizer(root, strlen(root));
+        root && subtree_exists(checkpoint, root) && !is_optimizer_state(root, strlen(root));
     return is_model ? phema_arena_copy(candidates->arena, root, strlen(root)) : "";
 }
 
@@ -201,6 +225,9 @@ static void note_guess(struct candidate_list *candidates, const struct subtree *
     struct phema_name_buffer buffer, name;
     const char *key = phema_name_escape(&buffer, subtree->key, strlen(subtree->key));
     const char *dot = *key ? "." : "";
+    if (subtree->averages)
+        candidates_note(candidates, "left out: '%s', averages of these parameters (%s%s)",
+                        subtree->averages, phema_setting_equals(PHEMA_SET_KEY), subtree->averages);
     const struct phema_unread *unread = *key ? find_unread(checkpoint) : NULL;
     if (unread)
         candidates_note(candidates, "left out: '%s' beside the model: %s",
@@ -222,7 +249,7 @@ static void note_guess(struct candidate_list *candidates, const struct subtree *
             "averaging the subtree '%s'%s (a new file has its names without it; %s. for all)", key,
             subtree->has_parts ? " and the parameters beside it" : "",
             phema_setting_equals(PHEMA_SET_KEY));
-    else if (has_optimizer(checkpoint, true))
+    else if (find_optimizer(checkpoint, true).data)
         candidates_note(candidates,
                         "left out: the state of an optimizer (%s. copies it from the newest)",
                         phema_setting_equals(PHEMA_SET_KEY));
@@ -304,7 +331,11 @@ PHEMA_FALLIBLE subtree_choose(struct subtree *out, struct candidate_list *candid
     out->is_bundle = !is_all && subtree_exists(checkpoint, emas) &&
                      !isnan(width_at(checkpoint, out->key, strlen(out->key), 0));
     const char *lit_ema = is_all ? NULL : litema_find(checkpoint);
-    if (lit_ema && strcmp(lit_ema, out->key) == 0) {
+    bool is_lit_ema = lit_ema && strcmp(lit_ema, out->key) == 0;
+    candidates->leaves_out_raw |= is_lit_ema;
+    if (lit_ema && !is_lit_ema && !asked && candidates->asks_for_raw)
+        out->averages = lit_ema;
+    if (is_lit_ema) {
         enum phema_status status = litema_list_names(out, candidates->arena, checkpoint, err);
         if (status)
             return status;
@@ -357,12 +388,14 @@ static bool add_member(struct phema_tensor_sets *sets, const struct subtree *sub
     const struct phema_tensor *tensor = &phema_checkpoint_tensors(sets->checkpoint)[i];
     const char *name = tensor->name;
     size_t size = tensor->name_size;
-    if (subtree->leaves_out_optimizer && root_is_optimizer(name, size))
+    size_t rest = size;
+    if ((subtree->leaves_out_optimizer && is_optimizer_state(name, size)) ||
+        (subtree->averages && name_below_key(name, &rest, subtree->averages)))
         return true;
     if (*set->name) {
         name = name_below_key(name, &size, set->name);
         bool is_part =
-            !name && subtree->has_parts && !root_is_optimizer(tensor->name, tensor->name_size);
+            !name && subtree->has_parts && !is_optimizer_state(tensor->name, tensor->name_size);
         name = is_part ? tensor->name : name;
         size = is_part ? tensor->name_size : size;
     }

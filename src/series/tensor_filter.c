@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "phema/setting.h"
+#include "phema/sort.h"
 #include "sets.h"
 
 static enum phema_status match_any(struct phema_regex *const *patterns, size_t n,
@@ -16,6 +17,44 @@ static enum phema_status match_any(struct phema_regex *const *patterns, size_t n
     for (size_t i = 0; i < n && !status && !*is_match; i++)
         status = phema_regex_match(patterns[i], member->name, member->name_size, is_match, err);
     return status;
+}
+
+int tensor_names_compare(const void *a, const void *b, void *table)
+{
+    const struct phema_series_tensor *tensors = table;
+    size_t i = *(const size_t *)a, j = *(const size_t *)b;
+    const struct phema_tensor *left = &tensors[i].tensor, *right = &tensors[j].tensor;
+    int order = phema_bytes_compare(left->name, left->name_size, right->name, right->name_size);
+    return order ? order : (i > j) - (i < j);
+}
+
+PHEMA_FALLIBLE tensor_filter_set_like(struct tensor_filter *filter, const struct phema_series *like,
+                                      struct phema_arena *arena, struct phema_error *err)
+{
+    filter->like = like;
+    filter->like_by_name = phema_arena_array(arena, like->n_tensors + 1, sizeof(size_t));
+    if (!filter->like_by_name)
+        return phema_fail_memory(err);
+    for (size_t i = 0; i < like->n_tensors; i++)
+        filter->like_by_name[i] = i;
+    phema_sort(filter->like_by_name, like->n_tensors, sizeof(size_t), tensor_names_compare,
+               like->tensors);
+    return PHEMA_OK;
+}
+
+size_t tensor_filter_place(const struct tensor_filter *filter, const char *name, size_t size)
+{
+    size_t low = 0, high = filter->like->n_tensors;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2, at = filter->like_by_name[middle];
+        const struct phema_tensor *tensor = &filter->like->tensors[at].tensor;
+        int order = phema_bytes_compare(tensor->name, tensor->name_size, name, size);
+        if (order == 0)
+            return at;
+        low = order < 0 ? middle + 1 : low;
+        high = order < 0 ? high : middle;
+    }
+    return SIZE_MAX;
 }
 
 PHEMA_FALLIBLE tensor_filter_role(struct tensor_role *out, const struct tensor_filter *filter,
@@ -38,7 +77,9 @@ PHEMA_FALLIBLE tensor_filter_role(struct tensor_role *out, const struct tensor_f
     if (status)
         return status;
     status = match_any(filter->excludes, filter->n_excludes, member, &is_excluded, err);
-    if ((filter->n_includes && !is_included) || is_excluded)
+    bool is_other =
+        filter->like && tensor_filter_place(filter, member->name, member->name_size) == SIZE_MAX;
+    if ((filter->n_includes && !is_included) || is_excluded || is_other)
         out->name = NULL;
     return status;
 }
@@ -54,7 +95,7 @@ static enum phema_status is_wanted(bool *out, const struct tensor_filter *filter
         unread->name_size + 1 == size && prefix[unread->name_size] == '.'; /* of the set */
     size_t begin = is_root ? unread->name_size : size;
     *out = unread->name_size >= begin && memcmp(unread->name, prefix, begin) == 0;
-    if (!*out || (!is_conversion && root_is_optimizer(unread->name, unread->name_size)))
+    if (!*out || (!is_conversion && is_optimizer_state(unread->name, unread->name_size)))
         return *out = false, PHEMA_OK;
     const struct phema_set_member member = {filter->set, unread->name + begin,
                                             unread->name_size - begin};
@@ -184,7 +225,7 @@ void tensor_filter_rule(struct phema_series_tensor *entry, const struct phema_te
     for (size_t i = 0; i < ARRAY_LEN(counters); i++)
         is_counter = is_counter || phema_bytes_are(tensor->name, name_size, counters[i]);
     entry->rule = PHEMA_RULE_COPY;
-    if (root_is_optimizer(listed->name, listed->name_size))
+    if (is_optimizer_state(listed->name, listed->name_size))
         entry->reason = "optimizer";
     else if (tensor->kind == PHEMA_KIND_ATTRIBUTE)
         entry->reason = "attribute";

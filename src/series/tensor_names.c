@@ -25,19 +25,81 @@ bool subtree_exists(const struct phema_checkpoint *checkpoint, const char *key)
     return false;
 }
 
-bool root_is_optimizer(const char *name, size_t size)
+/* ---- The state of an optimizer ---- */
+
+/* A part of a name up to a dot. */
+struct name_part {
+    const char *text;
+    size_t size;
+};
+
+static struct name_part part_at(const char *name, size_t size, size_t at)
 {
-    static const char *const roots[] = {"optim", "opt", "opt_state"};
-    static const char *const stems[] = {"optimizer", "optim_"}; /* _states, _state_dict, s, ... */
-    const char *dot = size ? memchr(name, '.', size) : NULL;
-    size_t root_size = dot ? (size_t)(dot - name) : size;
-    for (size_t i = 0; i < ARRAY_LEN(stems); i++)
-        if (root_size >= strlen(stems[i]) && memcmp(name, stems[i], strlen(stems[i])) == 0)
+    const char *dot = at < size ? memchr(name + at, '.', size - at) : NULL;
+    return (struct name_part){name + at, dot ? (size_t)(dot - name) - at : size - at};
+}
+
+static bool begins_with(struct name_part part, const char *stem)
+{
+    return part.size >= strlen(stem) && memcmp(part.text, stem, strlen(stem)) == 0;
+}
+
+/* "optimizers", "optim_state_dict" */
+static bool is_optimizer_key(struct name_part part)
+{
+    static const char *const keys[] = {"optim", "opt", "opt_state"};
+    bool is_key = begins_with(part, "optimizer") || begins_with(part, "optim_");
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+        is_key = is_key || phema_bytes_are(part.text, part.size, keys[i]);
+    return is_key;
+}
+
+bool names_moment(const char *name, size_t size)
+{
+    for (size_t at = 0; at < size;) {
+        struct name_part part = part_at(name, size, at);
+        if (phema_bytes_are(part.text, part.size, "exp_avg") ||
+            phema_bytes_are(part.text, part.size, "exp_avg_sq") ||
+            phema_bytes_are(part.text, part.size, "momentum_buffer"))
             return true;
-    for (size_t i = 0; i < ARRAY_LEN(roots); i++)
-        if (phema_bytes_are(name, root_size, roots[i]))
-            return true;
+        at += part.size + 1;
+    }
     return false;
+}
+
+/* Whether a state begins in the first parts of a name, which may be the number or the class of an
+ * optimizer: "AdamW.state.conv.weight.exp_avg". */
+static bool begins_state(const char *name, size_t size)
+{
+    enum { MOST_PARTS = 3 };
+    size_t at = 0;
+    for (unsigned i = 0; i < MOST_PARTS && at < size; i++) {
+        struct name_part part = part_at(name, size, at);
+        if (phema_bytes_are(part.text, part.size, "state") ||
+            phema_bytes_are(part.text, part.size, "param_groups"))
+            return true;
+        at += part.size + 1;
+    }
+    return names_moment(name, size);
+}
+
+bool optimizer_find(size_t *at, const char *name, size_t size)
+{
+    for (*at = 0; *at < size;) {
+        struct name_part part = part_at(name, size, *at);
+        size_t behind = *at + part.size + 1;
+        if (is_optimizer_key(part) &&
+            (*at == 0 || (behind < size && begins_state(name + behind, size - behind))))
+            return true;
+        *at = behind;
+    }
+    return false;
+}
+
+bool is_optimizer_state(const char *name, size_t size)
+{
+    size_t at = 0;
+    return optimizer_find(&at, name, size);
 }
 
 /* ---- Wrappers ---- */

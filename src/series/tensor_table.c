@@ -13,15 +13,6 @@
 #include "phema/sort.h"
 #include "phema/strbuf.h"
 
-int tensor_names_compare(const void *a, const void *b, void *table)
-{
-    const struct phema_series_tensor *tensors = table;
-    size_t i = *(const size_t *)a, j = *(const size_t *)b;
-    const struct phema_tensor *left = &tensors[i].tensor, *right = &tensors[j].tensor;
-    int order = phema_bytes_compare(left->name, left->name_size, right->name, right->name_size);
-    return order ? order : (i > j) - (i < j);
-}
-
 int tensor_locations_compare(const struct phema_tensor_location *left,
                              const struct phema_tensor_location *right)
 {
@@ -89,6 +80,28 @@ static enum phema_status add_tensor(struct tensor_table *tensor_table,
     return PHEMA_OK;
 }
 
+static int compare_places(const void *a, const void *b, void *table)
+{
+    const struct tensor_filter *filter = ((const struct tensor_table *)table)->filter;
+    const struct phema_tensor *left = &((const struct phema_series_tensor *)a)->tensor;
+    const struct phema_tensor *right = &((const struct phema_series_tensor *)b)->tensor;
+    size_t i = tensor_filter_place(filter, left->name, left->name_size);
+    size_t j = tensor_filter_place(filter, right->name, right->name_size);
+    return (i > j) - (i < j);
+}
+
+/* Puts the tensors in the order that those of the series have which they are like. */
+static void order_alike(struct tensor_table *tensor_table)
+{
+    struct phema_series *series = tensor_table->series;
+    phema_sort(series->tensors, series->n_tensors, sizeof(*series->tensors), compare_places,
+               tensor_table);
+    for (size_t i = 0; i < series->n_tensors; i++) {
+        series->tensors[i].same_as = i;
+        tensor_table->locations[i] = tensor_location_of(&series->tensors[i].tensor);
+    }
+}
+
 static enum phema_status fill_table(struct tensor_table *tensor_table,
                                     const struct phema_checkpoint *checkpoint,
                                     struct phema_error *err)
@@ -110,6 +123,8 @@ static enum phema_status fill_table(struct tensor_table *tensor_table,
         if (status)
             return status;
     }
+    if (tensor_table->filter->like)
+        order_alike(tensor_table);
     phema_sort(tensor_table->by_name, series->n_tensors, sizeof(size_t), tensor_names_compare,
                series->tensors);
     enum phema_status status = PHEMA_OK; /* fp8 numbers get the scales that take part */

@@ -25,7 +25,15 @@ struct tensor_filter {
     bool keeps_scales;     /* scales take part beside numbers */
     struct phema_regex **includes, **excludes;
     size_t n_includes, n_excludes;
+    const struct phema_series *like; /* only its tensors; NULL: all */
+    size_t *like_by_name;            /* [like->n_tensors] sorted */
 };
+
+/* The index of a name in the series that the tensors are like; SIZE_MAX: it has none. */
+size_t tensor_filter_place(const struct tensor_filter *filter, const char *name, size_t size);
+/* Sets that series. PHEMA_ERR_RESOURCE: no memory */
+PHEMA_FALLIBLE tensor_filter_set_like(struct tensor_filter *filter, const struct phema_series *like,
+                                      struct phema_arena *arena, struct phema_error *err);
 
 /* The part of a listed tensor in a snapshot. */
 struct tensor_role {

@@ -50,7 +50,7 @@ static bool split_titan(struct split_name *out, const char *name, size_t size)
         for (size_t i = 0; i < ARRAY_LEN(others); i++)
             if (strip(&inner, &inner_size, others[i]))
                 return false;
-        return !root_is_optimizer(name, size) && set_parts(out, "raw", name, size);
+        return !is_optimizer_state(name, size) && set_parts(out, "raw", name, size);
     }
     size_t at = inner_size < suffix_size ? 0 : inner_size - suffix_size + 1;
     while (at > 0 && memcmp(inner + at - 1, suffix, suffix_size) != 0)
@@ -108,7 +108,7 @@ static bool split_megatron(struct split_name *out, const char *name, size_t size
 {
     const char *rest = name;
     size_t rest_size = size;
-    return !root_is_optimizer(name, size) && !strip(&rest, &rest_size, "chained_") &&
+    return !is_optimizer_state(name, size) && !strip(&rest, &rest_size, "chained_") &&
            set_parts(out, "raw", name, size);
 }
 

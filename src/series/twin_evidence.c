@@ -9,27 +9,12 @@
 #define MOST_SAMPLED ((size_t)64) /* tensors */
 #define MOST_RUN     ((size_t)32) /* elements of each */
 
-/* State of an optimizer, whatever its key is called. */
-static bool is_moment(const struct phema_tensor *tensor)
-{
-    static const char *const keys[] = {"exp_avg", "exp_avg_sq", "momentum_buffer"};
-    size_t name_size = tensor->name_size;
-    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-        size_t size = strlen(keys[i]);
-        if (name_size > size &&
-            ((memcmp(tensor->name + name_size - size, keys[i], size) == 0 &&
-              tensor->name[name_size - size - 1] == '.') ||
-             (memcmp(tensor->name, keys[i], size) == 0 && tensor->name[size] == '.')))
-            return true;
-    }
-    return false;
-}
-
 bool twin_is_parameter(const struct phema_tensor *tensor)
 {
     return tensor->kind != PHEMA_KIND_ATTRIBUTE && tensor->rank > 0 &&
            phema_dtype_is_float(tensor->dtype) &&
-           !root_is_optimizer(tensor->name, tensor->name_size) && !is_moment(tensor);
+           !is_optimizer_state(tensor->name, tensor->name_size) &&
+           !names_moment(tensor->name, tensor->name_size);
 }
 
 static const struct phema_tensor *find_twin(struct phema_strbuf *name,
@@ -95,6 +80,7 @@ static enum phema_status add_evidence(struct twin_evidence *evidence, struct phe
         double forward = values[1][1][i] - values[0][0][i];
         double backward = values[1][0][i] - values[0][1][i];
         double apart = values[1][0][i] - values[1][1][i];
+        double before = values[0][0][i] - values[0][1][i];
         for (unsigned set = 0; set < 2; set++) {
             double moved = values[1][set][i] - values[0][set][i];
             evidence->moved[set] += moved * moved;
@@ -102,6 +88,7 @@ static enum phema_status add_evidence(struct twin_evidence *evidence, struct phe
         evidence->forward += forward * forward;
         evidence->backward += backward * backward;
         evidence->apart += apart * apart;
+        evidence->before += before * before;
         evidence->sizes[0] += values[1][0][i] * values[1][0][i];
         evidence->sizes[1] += values[1][1][i] * values[1][1][i];
     }

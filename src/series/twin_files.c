@@ -521,7 +521,7 @@ static enum phema_status decide(struct candidate_list *candidates, struct kinds 
     const struct twin_judged *chosen = &judgement.items[0];
     const struct kind *raw = find_kind(kinds, chosen->raw);
     const struct kind *average = find_kind(kinds, chosen->average);
-    candidates->has_raw_files = !candidates->asks_for_raw;
+    candidates->leaves_out_raw = !candidates->asks_for_raw;
     if (!status)
         status =
             twins_tell(candidates, &chosen->decision, average->n, raw->text, average->text, err);

@@ -19,6 +19,9 @@
  * norm: one of gradients has not. */
 #define MOST_APART_NAMED 0.8
 #define MOST_LARGER      4.0
+/* Squared cosine of a step of an average and the way to the raw set; that of sets without relation is
+ * 0.25. */
+#define LEAST_TOWARDS 0.5
 /* Averages that differ by so little, squared, to that of the raw set: by the rounding of a dtype. */
 #define LEAST_APART 0.01
 /* Where no name says average: two networks that began alike have margins up to 0.18. */
@@ -115,7 +118,7 @@ bool twins_split(struct split_name *out, const struct twins *twins, const char *
         for (size_t c = 0; c < ARRAY_LEN(counters) && !is_raw; c++)
             if (phema_bytes_are(out->name, out->name_size, counters[c]))
                 return false;
-        return !root_is_optimizer(name, size);
+        return !is_optimizer_state(name, size);
     }
     return false;
 }
@@ -125,6 +128,16 @@ static const char *show(struct phema_name_buffer *shown, struct phema_span prefi
     size_t size = prefix.size;
     size -= size && prefix.data[size - 1] == '.';
     return phema_name_escape(shown, size ? (const char *)prefix.data : ".", size ? size : 1);
+}
+
+/* Whether the average moves towards the raw set, or stands still: moments of gradients do neither. */
+static bool comes_after(const struct twin_evidence *evidence, bool is_first)
+{
+    double moved = evidence->moved[!is_first];
+    double late = is_first ? evidence->backward : evidence->forward; /* from the raw set before */
+    double product = (moved + evidence->before - late) / 2;
+    return moved == 0 ||
+           (product > 0 && product * product >= LEAST_TOWARDS * moved * evidence->before);
 }
 
 /* is_unclear: they are near each other, and neither names nor data say which is the average */
@@ -143,16 +156,19 @@ static bool decide(struct twin_decision *out, bool *is_unclear, const struct twi
     bool is_akin = evidence->apart <= MOST_APART_NAMED * size &&
                    evidence->sizes[0] <= MOST_LARGER * evidence->sizes[1] &&
                    evidence->sizes[1] <= MOST_LARGER * evidence->sizes[0];
+    is_akin = is_akin || comes_after(evidence, says_first);
     *is_unclear = false;
     if (differs && !is_near && !(is_named && is_akin))
         return false;
-    out->is_by_data = differs;
-    /* The first is the average where it stays nearer to the second's past than the reverse. */
-    out->is_first = out->is_by_data ? evidence->backward < evidence->forward : says_first;
-    out->is_still = out->is_by_data && evidence->moved[!out->is_first] == 0;
-    out->contradicts = says_first != says_second && says_first != out->is_first;
     double difference = fabs(evidence->forward - evidence->backward);
     bool is_clear = difference >= LEAST_UNNAMED * (evidence->forward + evidence->backward);
+    /* The first is the average where it stays nearer to the second's past than the reverse. */
+    bool looks_back = evidence->backward < evidence->forward;
+    bool is_still = evidence->moved[0] == 0 || evidence->moved[1] == 0;
+    out->is_by_data = differs && (is_clear || is_still || !is_named || looks_back == says_first);
+    out->is_first = out->is_by_data ? looks_back : says_first;
+    out->is_still = differs && evidence->moved[!out->is_first] == 0;
+    out->contradicts = is_named && says_first != out->is_first;
     *is_unclear = !is_named && out->is_by_data && pair->has_most && !is_clear;
     return is_named || (out->is_by_data && pair->has_half && is_clear);
 }

@@ -44,6 +44,7 @@ struct twin_evidence {
     double backward; /* |first, later - second, earlier|^2 */
     double moved[2]; /* |later - earlier|^2 of the first, of the second */
     double apart;    /* |first, later - second, later|^2 */
+    double before;   /* |first, earlier - second, earlier|^2 */
     double sizes[2]; /* |first, later|^2, |second, later|^2 */
 };
 

@@ -92,6 +92,11 @@ static void an_optimizer_marks_a_training_state(void **state)
           "left out: the state of an optimizer");
     CHECK(NESTED("\7", "network") OPTIMIZER_TENSORS, ".", "", NULL);
     CHECK(NESTED("\7", "network") OPTIMIZER_VALUES, NULL, "", NULL);
+    /* Composer: {"state": {"model", "optimizers": {"AdamW": {"state"}}}} */
+    CHECK(TEXT("\5", "state") "}(" NESTED("\5", "model")
+              TEXT("\x0A", "optimizers") "}(" TEXT("\5", "AdamW") "}(" TEXT("\5", "state") STATE
+          "uuu",
+          NULL, "state.model", "'state.model'");
 }
 
 static void a_requested_key_is_used(void **state)
@@ -101,7 +106,7 @@ static void a_requested_key_is_used(void **state)
     CHECK(TEXT("\1", "e") "}(" STDS(HALF) EMAS(STATE) "u", "e.emas", "e.emas", NULL);
 }
 
-static void optimizers_are_known_by_their_root(void **state)
+static void optimizers_are_known_by_their_names(void **state)
 {
     (void)state;
     static const struct {
@@ -115,9 +120,13 @@ static void optimizers_are_known_by_their_root(void **state)
                  {"optimum.x", false},
                  {"optic.x", false},
                  {"model.optimizer.x", false},
+                 {"model.optimizer.weight.exp_avg", true},
+                 {"state.optimizers.AdamW.state.w.exp_avg", true},
+                 {"app.optim.param_groups.0.lr", true},
+                 {"model.optim.0.1.2.state", false},
                  {"", false}};
     for (size_t i = 0; i < ARRAY_LEN(cases); i++)
-        assert_int_equal(root_is_optimizer(cases[i].name, strlen(cases[i].name)), cases[i].is);
+        assert_int_equal(is_optimizer_state(cases[i].name, strlen(cases[i].name)), cases[i].is);
 }
 
 /* ---- Series of such files ---- */
@@ -222,7 +231,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(averages_are_preferred),
     cmocka_unit_test(an_optimizer_marks_a_training_state),
     cmocka_unit_test(a_requested_key_is_used),
-    cmocka_unit_test(optimizers_are_known_by_their_root),
+    cmocka_unit_test(optimizers_are_known_by_their_names),
     cmocka_unit_test(widths_and_averages_match_in_number),
     cmocka_unit_test(widths_may_be_in_a_tensor),
     cmocka_unit_test(a_manifest_chooses_by_width),
