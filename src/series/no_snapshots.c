@@ -7,9 +7,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "candidates.h"
 #include "phema/path.h"
 #include "phema/setting.h"
+#include "twins.h"
 
 /* The names in a directory, read as those of snapshots. */
 struct listing {
@@ -89,31 +89,167 @@ static bool find_missing(const struct listing *listing, const char *path, struct
     return unfinished || !listing->candidates.n;
 }
 
-/* "its folder run/snapshots/ holds 8": of several folders the one that holds most. The trainer is not
- * named, since what the files hold decides it.
- *   most  the snapshots of the best one so far */
-static void find_below(size_t *most, const struct listing *listing, unsigned n_levels,
-                       const char *root, struct phema_error *err)
+/* ---- Folders with snapshots ---- */
+
+#define MOST_FOLDERS 64
+#define MOST_SHOWN   4
+
+struct folder {
+    const char *path; /* as the command would name it, ... */
+    const char *name; /* ... and below SNAPSHOTS: "version_0/checkpoints" */
+    size_t n;         /* snapshots, more than one */
+};
+
+struct folders {
+    struct folder items[MOST_FOLDERS];
+    size_t n;
+};
+
+/* Folders below a listing that are series; others are looked into. The trainer is not named, since
+ * what the files hold decides it. */
+static void find_below(struct folders *out, const struct listing *listing, unsigned n_levels,
+                       size_t root_size, struct phema_arena *memory)
 {
-    size_t root_size = strlen(root) + !phema_ends_with(root, "/");
     for (size_t i = 0; i < listing->candidates.n && (n_levels || i < MOST_PROBED); i++) {
         const struct candidate *entry = &listing->candidates.items[i];
         struct listing below;
-        if (!phema_path_is_directory(entry->path))
+        if (out->n == MOST_FOLDERS || !phema_path_is_directory(entry->path))
             continue;
         bool is_open = open_listing(&below, entry->path);
-        if (is_open && below.n > *most) {
-            *most = below.n;
-            (void)phema_fail(err, PHEMA_ERR_INPUTS,
-                             "%s: no snapshots here; its folder %s/ holds %zu", root,
-                             entry->path + root_size, below.n);
-            (void)phema_suggest(err, PHEMA_ERR_INPUTS, PHEMA_SET_SNAPSHOTS, entry->path);
-        } else if (is_open && below.n == 0 && n_levels) {
-            find_below(most, &below, n_levels - 1, root, err);
-        }
+        const char *path = phema_arena_copy(memory, entry->path, strlen(entry->path));
+        if (is_open && below.n > 1 && path)
+            out->items[out->n++] = (struct folder){path, path + root_size, below.n};
+        else if (is_open && below.n == 0 && n_levels)
+            find_below(out, &below, n_levels - 1, root_size, memory);
         close_listing(&below);
     }
 }
+
+/* Whether a number stands in a name, and not within another: "0.998" of "ema_0.998". */
+static bool has_number(const char *name, const char *number, size_t size)
+{
+    for (const char *at = name; (at = memmem(at, strlen(at), number, size)); at++) {
+        bool begins = at == name || !(isdigit((unsigned char)at[-1]) || at[-1] == '.');
+        if (begins && !isdigit((unsigned char)at[size]) &&
+            !(at[size] == '.' && isdigit((unsigned char)at[size + 1])))
+            return true;
+    }
+    return false;
+}
+
+/* Whether a SPEC has a number that a name has: "ema:decay=0.998". */
+static bool shares_number(const char *spec, const char *name)
+{
+    for (size_t size; *spec; spec += size) {
+        bool is_number = isdigit((unsigned char)*spec);
+        size = is_number ? strspn(spec, "0123456789.") : 1;
+        if (is_number && has_number(name, spec, size))
+            return true;
+    }
+    return false;
+}
+
+static bool says_raw(const char *name)
+{
+    for (const char *at = name; (at = strcasestr(at, "raw")); at++)
+        if ((at == name || !isalpha((unsigned char)at[-1])) && !isalpha((unsigned char)at[3]))
+            return true;
+    return false;
+}
+
+/* The number of Lightning's "version_3/checkpoints"; -1: it has none. */
+static long version_of(const char *name)
+{
+    static const char word[] = "version_";
+    const char *at = strstr(name, word);
+    size_t digits = at ? strspn(at + sizeof(word) - 1, "0123456789") : 0;
+    return digits && digits < 9 ? strtol(at + sizeof(word) - 1, NULL, 10) : -1;
+}
+
+enum fit { FIT_NUMBER, FIT_RAW, FIT_NO_AVERAGE, FIT_AVERAGE, N_FITS };
+
+/* Whether the name of a folder fits the profile that was asked for. */
+static bool fits(const struct phema_series_options *options, const char *name, enum fit fit)
+{
+    const char *spec = options->n_input_profiles == 1 ? options->input_profiles[0] : "";
+    bool is_raw = strcmp(spec, "raw") == 0;
+    bool is_average = says_average(phema_span_of(name));
+    char width[32] = "";
+    if (options->n_input_sigmas == 1)
+        (void)snprintf(width, sizeof(width), "%g", options->input_sigmas[0]);
+    if (fit == FIT_NUMBER)
+        return shares_number(*width ? width : spec, name);
+    if (fit == FIT_AVERAGE) /* not one of another decay */
+        return (*width || (*spec && !is_raw)) && is_average && !strpbrk(name, "0123456789");
+    return is_raw && (fit == FIT_RAW ? says_raw(name) : !is_average);
+}
+
+/* The only one that is there or that the question means, or the newest version; NULL: none.
+ *   is_newest  out: of versions */
+static const struct folder *choose_folder(bool *is_newest, const struct folders *folders,
+                                          const struct phema_series_options *options)
+{
+    const struct folder *newest = &folders->items[0];
+    *is_newest = false;
+    if (folders->n == 1)
+        return newest;
+    for (unsigned fit = 0; fit < N_FITS && !options->needs_no_profiles; fit++) {
+        const struct folder *only = NULL;
+        size_t n = 0;
+        for (size_t i = 0; i < folders->n; i++)
+            if (fits(options, folders->items[i].name, fit) && n++ == 0)
+                only = &folders->items[i];
+        if (n && (n == 1 || fit == FIT_RAW)) /* several raw ones: neither is meant */
+            return n == 1 ? only : NULL;
+    }
+    *is_newest = true;
+    for (size_t i = 0; i < folders->n; i++) {
+        long version = version_of(folders->items[i].name);
+        *is_newest = *is_newest && version >= 0;
+        newest = version > version_of(newest->name) ? &folders->items[i] : newest;
+    }
+    return *is_newest ? newest : NULL;
+}
+
+/* "its folder run/snapshots/ holds 8", "its folders a/ (6) and b/ (8) hold some" */
+static bool tell_folders(const struct folders *folders, const struct phema_series_options *options,
+                         struct phema_error *err)
+{
+    struct phema_strbuf text = {0};
+    struct phema_name_buffer shown;
+    bool is_newest = false;
+    const struct folder *first = &folders->items[0];
+    if (!folders->n)
+        return false;
+    const struct folder *chosen = choose_folder(&is_newest, folders, options);
+    size_t n_shown = folders->n <= MOST_SHOWN + 1 ? folders->n : MOST_SHOWN;
+    size_t n_others = folders->n - n_shown;
+    for (size_t i = 0; i < n_shown; i++)
+        phema_strbuf_printf(
+            &text, "%s%s/ (%zu)",
+            i == 0                          ? ""
+            : i + 1 == n_shown && !n_others ? " and "
+                                            : ", ",
+            phema_name_escape(&shown, folders->items[i].name, strlen(folders->items[i].name)),
+            folders->items[i].n);
+    if (n_others)
+        phema_strbuf_printf(&text, " and %zu others", n_others);
+    if (is_newest && chosen)
+        phema_strbuf_printf(&text, "; the newest is %s/", chosen->name);
+    if (folders->n == 1)
+        (void)phema_fail(err, PHEMA_ERR_INPUTS, "%s: no snapshots here; its folder %s/ holds %zu",
+                         options->snapshots,
+                         phema_name_escape(&shown, first->name, strlen(first->name)), first->n);
+    else
+        (void)phema_fail(err, PHEMA_ERR_INPUTS, "%s: no snapshots here, but in its folders %s",
+                         options->snapshots, text.data && !text.is_failed ? text.data : "");
+    if (chosen)
+        (void)phema_suggest(err, PHEMA_ERR_INPUTS, PHEMA_SET_SNAPSHOTS, chosen->path);
+    phema_strbuf_clear(&text);
+    return true;
+}
+
+/* ---- Folders above ---- */
 
 /* The folder of a file or a folder. */
 static void write_parent(struct phema_strbuf *out, const char *path)
@@ -277,14 +413,15 @@ PHEMA_FALLIBLE fail_no_snapshots(const struct phema_series_options *options,
     }
     bool is_told = false;
     if (phema_path_is_directory(path) && !options->name_regex) {
-        size_t most = 1; /* one snapshot is no series */
         is_told = open_listing(&listing, path) &&
                   (find_missing(&listing, path, err) || find_foreign(&listing, path, err) ||
                    find_above(path, err));
+        struct folders folders = {.n = 0};
         if (!is_told)
-            find_below(&most, &listing, 1, path, err);
-        is_told = is_told || most > 1 || find_dates(&listing, path, err) ||
-                  find_pattern(&listing, options, err);
+            find_below(&folders, &listing, 1, strlen(path) + !phema_ends_with(path, "/"),
+                       &listing.memory);
+        is_told = is_told || tell_folders(&folders, options, err) ||
+                  find_dates(&listing, path, err) || find_pattern(&listing, options, err);
         close_listing(&listing);
     }
     if (is_told)
