@@ -144,14 +144,15 @@ PHEMA_FALLIBLE phema_recognised_copy(struct phema_recognised *out,
 
 struct phema_series {
     /* its source */
-    char *root;         /* SNAPSHOTS as given */
-    const char *layout; /* "edm2", "edm2-pt", "ema-pytorch", "posthoc-ema", "own", "names",
+    char *root;          /* SNAPSHOTS as given */
+    const char *layout;  /* "edm2", "edm2-pt", "ema-pytorch", "posthoc-ema", "own", "names",
                          * "manifest", "lightning", "hf", "torchtitan", "cosmos", "flux-action",
                          * "megatron" */
-    char *key;          /* the averaged subtree, "" for all; the parent of several averages in a
+    char *key;           /* the averaged subtree, "" for all; the parent of several averages in a
                          * file */
-    bool is_key_usual;  /* the layout's own, which no note names */
-    char **notes;       /* [n_notes] sentences: layout recognised, files left out, guesses */
+    char *key_to_choose; /* of one of several averages, where profiles are needed; NULL: none */
+    bool is_key_usual;   /* the layout's own, which no note names */
+    char **notes;        /* [n_notes] sentences: layout recognised, files left out, guesses */
     size_t n_notes;
     size_t n_warnings; /* the last of them: averages may not be what was asked for */
     struct phema_recognised recognised;

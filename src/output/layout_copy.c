@@ -310,9 +310,12 @@ static enum phema_status use_newest(struct draft *draft, size_t j, struct phema_
         }
     if (k == SIZE_MAX)
         return phema_fail(err, PHEMA_ERR_USAGE,
-                          "%s: holds several averages, and which of them to replace is not clear; "
+                          "%s: holds %s, and which of them to replace is not clear; "
                           "end OUT in .safetensors, or name a checkpoint to copy with %s",
-                          snapshot->path, phema_setting_name(PHEMA_SET_INTO));
+                          snapshot->path,
+                          phema_series_is_raw(plan->series) ? "averages beside raw parameters"
+                                                            : "several averages",
+                          phema_setting_name(PHEMA_SET_INTO));
     struct phema_checkpoint *template = NULL;
     enum phema_status status = open_template(&template, draft, snapshot->path, err);
     if (status)

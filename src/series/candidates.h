@@ -90,6 +90,7 @@ struct candidate_list {
     bool may_be_parts;   /* the files may be parts of one checkpoint: "model_0", "rng_0" */
     bool takes_merged;   /* names of merges count, since --name-regex chose them */
     bool has_families;   /* numbers in names other than the time tell files apart: "ema_0.99_50" */
+    bool has_times;      /* they are known, and --from and --to have chosen among them */
     bool by_content;     /* no name of a checkpoint has a time: their first bytes tell them */
     bool is_numbered;    /* INDEX.STEP.pt: the files tell which of two libraries wrote it */
     struct phema_recognised recognised;  /* times and sets as known so far */
@@ -97,9 +98,10 @@ struct candidate_list {
     struct phema_strbuf notes, warnings; /* sentences, each ended by a NUL; the owner clears them */
     size_t n_outputs;                    /* left out because posthoc-ema has made them */
     const char *output;                  /* the path of the first of them */
-    const char *unreadable; /* label of a directory that is left out since it is no complete
+    const char *key_to_choose; /* of one of several averages, of which profiles need one; or NULL */
+    const char *unreadable;    /* label of a directory that is left out since it is no complete
                                  * checkpoint, ... */
-    const char *fault;      /* ... and why, as the end of a sentence; NULL: none */
+    const char *fault;         /* ... and why, as the end of a sentence; NULL: none */
     const struct candidate *damaged; /* cannot be opened, which ended the series; NULL: none */
 };
 
@@ -294,6 +296,10 @@ bool snapshot_metadata_is_frozen(const struct phema_checkpoint *checkpoint);
 bool snapshot_metadata_is_described_output(const char *path);
 
 /* ---- select_snapshots.c ---- */
+
+/* Leaves out files that are excluded or damaged, before others are opened. */
+void leave_out_unopened(struct candidate_list *candidates,
+                        const struct phema_series_options *options);
 
 /* Leaves out outputs of synth, files without a time, and times outside the selection.
  * PHEMA_ERR_INPUTS    the directory holds two series, or a name disagrees with its metadata

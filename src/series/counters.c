@@ -161,7 +161,7 @@ static enum phema_status read_counters(struct counted *out, struct counter_list 
 {
     struct phema_checkpoint *checkpoint = NULL;
     enum phema_status status =
-        phema_checkpoint_open(&checkpoint, out->candidate->path, options, err);
+        candidate_open(&checkpoint, candidates, out->candidate, options, err);
     if (status)
         return status;
     if (phema_checkpoint_metadatum(checkpoint, "posthoc_ema.provenance"))

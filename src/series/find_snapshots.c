@@ -145,6 +145,7 @@ static enum phema_status read_again(struct candidate_list *candidates,
     forget(candidates);
     enum phema_status status = discover_snapshots(candidates, options, err);
     leave_out_others(candidates);
+    leave_out_unopened(candidates, options);
     if (!status)
         status = candidates_tell_field(candidates, options->name_regex, err);
     if (!status)

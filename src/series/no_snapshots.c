@@ -319,7 +319,7 @@ void suggest_series_of_file(const char *path, struct phema_error *err)
 static bool find_above(const char *path, struct phema_error *err)
 {
     struct phema_strbuf parent = {0};
-    if (!phema_directory_has_model(path, true))
+    if (!phema_directory_has_model(path, true) && !phema_directory_is_checkpoint(path, true))
         return false;
     (void)phema_fail(err, PHEMA_ERR_INPUTS, "%s: is one checkpoint; give the folder above it",
                      path);

@@ -94,6 +94,33 @@ static enum phema_status leave_out_states(struct candidate_list *candidates,
     return reason ? PHEMA_OK : phema_fail_memory(err);
 }
 
+/* Files that cannot be read are a failure where others are snapshots by their metadata. Else their
+ * names may have times, as those of all. */
+static enum phema_status read_doubtful_files(struct candidate_list *candidates,
+                                             const struct phema_series_options *options,
+                                             struct phema_error *err)
+{
+    const struct candidate *damaged = NULL;
+    bool is_any = false;
+    for (size_t i = 0; i < candidates->n; i++) {
+        struct candidate *candidate = &candidates->items[i];
+        struct phema_error failure = {0};
+        if (candidate->is_left_out)
+            continue;
+        enum phema_status status = read_doubtful_file(candidates, options, candidate, &failure);
+        bool is_damaged = status && candidates->damaged == candidate;
+        if (status && !(is_damaged && damaged))
+            *err = failure;
+        if (status && !is_damaged)
+            return status;
+        damaged = is_damaged && !damaged ? candidate : damaged;
+        candidate->is_left_out = candidate->is_left_out || is_damaged;
+        is_any = is_any || !candidate->is_left_out;
+    }
+    candidates->damaged = is_any ? damaged : NULL;
+    return candidates->damaged ? PHEMA_ERR_FILE : PHEMA_OK;
+}
+
 /* Outputs of synth may lie among the snapshots under any name. */
 static enum phema_status leave_out_output(struct candidate_list *candidates,
                                           const struct phema_series_options *options,
@@ -276,27 +303,33 @@ static void leave_out_damaged(struct candidate_list *candidates,
                 candidates_leave_out(candidates, &candidates->items[i], options->damaged[d].reason);
 }
 
-static enum phema_status leave_out_excluded(struct candidate_list *candidates,
-                                            const struct phema_series_options *options,
-                                            struct phema_error *err)
+/* Returns the first name that no file has, or NULL. */
+static const char *leave_out_excluded(struct candidate_list *candidates,
+                                      const struct phema_series_options *options)
+{
+    const char *unknown = NULL;
+    for (size_t e = options->n_excluded_files; e-- > 0;) {
+        size_t i = 0;
+        while (i < candidates->n &&
+               !candidate_is_called(&candidates->items[i], options->excluded_files[e]))
+            i++;
+        if (i < candidates->n)
+            candidates_leave_out(candidates, &candidates->items[i], "as asked");
+        else
+            unknown = options->excluded_files[e];
+    }
+    return unknown;
+}
+
+static enum phema_status fail_unknown(const struct candidate_list *candidates, const char *excluded,
+                                      struct phema_error *err)
 {
     struct phema_name_buffer name, like;
-    for (size_t e = 0; e < options->n_excluded_files; e++) {
-        const char *excluded = options->excluded_files[e];
-        size_t i = 0;
-        while (i < candidates->n && !candidate_is_called(&candidates->items[i], excluded))
-            i++;
-        if (i < candidates->n) {
-            candidates_leave_out(candidates, &candidates->items[i], "as asked");
-            continue;
-        }
-        const char *label = candidates->n ? candidates->items[0].label : "";
-        return phema_fail_setting(err, PHEMA_ERR_USAGE, PHEMA_SET_EXCLUDE_FILE,
-                                  "'%s' names no snapshot; names are like '%s'",
-                                  phema_name_escape(&name, excluded, strlen(excluded)),
-                                  phema_name_escape(&like, label, strlen(label)));
-    }
-    return PHEMA_OK;
+    const char *label = candidates->n ? candidates->items[0].label : "";
+    return phema_fail_setting(err, PHEMA_ERR_USAGE, PHEMA_SET_EXCLUDE_FILE,
+                              "'%s' names no snapshot; names are like '%s'",
+                              phema_name_escape(&name, excluded, strlen(excluded)),
+                              phema_name_escape(&like, label, strlen(label)));
 }
 
 /* Lightning adds -v1 to the name of a file that is there already, as of a training that was resumed. */
@@ -323,13 +356,20 @@ static enum phema_status check_versions(const struct candidate_list *candidates,
     return PHEMA_OK;
 }
 
+void leave_out_unopened(struct candidate_list *candidates,
+                        const struct phema_series_options *options)
+{
+    leave_out_damaged(candidates, options);
+    (void)leave_out_excluded(candidates, options);
+}
+
 PHEMA_FALLIBLE select_snapshots(struct candidate_list *candidates,
                                 const struct phema_series_options *options, struct phema_error *err)
 {
     leave_out_damaged(candidates, options);
-    enum phema_status status = leave_out_excluded(candidates, options, err);
-    if (status)
-        return status;
+    const char *unknown = leave_out_excluded(candidates, options);
+    if (unknown)
+        return fail_unknown(candidates, unknown, err);
     for (size_t i = 0; i < candidates->n; i++) {
         struct candidate *candidate = &candidates->items[i];
         /* outputs in formats without metadata have a provenance in a file of their own */
@@ -337,19 +377,15 @@ PHEMA_FALLIBLE select_snapshots(struct candidate_list *candidates,
             snapshot_metadata_is_described_output(candidate->path))
             candidates_leave_out(candidates, candidate, CANDIDATE_IS_OUTPUT);
     }
-    status = leave_out_states(candidates, err);
+    enum phema_status status = leave_out_states(candidates, err);
     if (status)
         return status;
     leave_out_unfinished(candidates);
     if (candidates->layout != &layout_manifest)
         leave_out_untrained(candidates);
-    for (size_t i = 0; i < candidates->n; i++) {
-        if (candidates->items[i].is_left_out)
-            continue;
-        status = read_doubtful_file(candidates, options, &candidates->items[i], err);
-        if (status)
-            return status;
-    }
+    status = read_doubtful_files(candidates, options, err);
+    if (status)
+        return status;
     status = runs_select(candidates, options, err);
     if (status)
         return status;

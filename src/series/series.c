@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "series_builder.h"
 
@@ -120,6 +121,10 @@ static enum phema_status finish(struct series_builder *builder, struct phema_err
     if (status)
         return status;
     series->has_profiles = true;
+    const char *key = builder->candidates.key_to_choose;
+    series->key_to_choose = key ? phema_arena_copy(&series->memory, key, strlen(key)) : NULL;
+    if (key && !series->key_to_choose)
+        return phema_fail_memory(err);
     series->leaves_out_raw = builder->candidates.leaves_out_raw;
     const struct phema_tensor_location *locations = NULL;
     double rounding = 0;
@@ -203,6 +208,7 @@ static enum phema_status build_series(struct series_builder *builder, struct phe
                                : find_snapshots(&builder->candidates, options, err);
     if (status)
         return status;
+    builder->candidates.has_times = true;
     builder->series->clock = builder->candidates.layout->clock;
     builder->series->time_offset = isnan(options->time_offset) ? 0 : options->time_offset;
     status = open_snapshots(builder, err);
@@ -232,9 +238,8 @@ static void explain_damaged(const struct candidate_list *candidates, bool are_sh
             before = fmax(before, candidate->named_time);
         }
     }
-    if (!phema_path_exists(damaged->path) || !n_others || phema_foreign_file(damaged->path) ||
-        phema_path_is_directory(damaged->path)) /* which may lack something else */
-        return;
+    if (access(damaged->path, R_OK) || !n_others || phema_foreign_file(damaged->path))
+        return; /* it is whole */
     bool is_newest = damaged->named_time == newest && isfinite(before);
     struct phema_name_buffer time;
     char message[sizeof(err->message)];
@@ -242,12 +247,15 @@ static void explain_damaged(const struct candidate_list *candidates, bool are_sh
     if (is_newest) {
         (void)phema_fail(err, PHEMA_ERR_FILE,
                          "%s; it is of the newest time: it may still be written", message);
-        (void)phema_suggest(err, PHEMA_ERR_FILE, PHEMA_SET_TO, phema_number_format(&time, before));
-        return;
-    }
-    if (!are_shown)
+        if (candidates->has_times) {
+            (void)phema_suggest(err, PHEMA_ERR_FILE, PHEMA_SET_TO,
+                                phema_number_format(&time, before));
+            return;
+        }
+    } else if (!are_shown) {
         (void)phema_fail(err, PHEMA_ERR_FILE, "%s; without it %zu snapshot%s", message, n_others,
                          n_others == 1 ? " remains" : "s remain");
+    }
     (void)phema_suggest(err, PHEMA_ERR_FILE, PHEMA_SET_EXCLUDE_FILE, damaged->label);
 }
 
@@ -315,8 +323,10 @@ static enum phema_status open_undamaged(struct phema_series **out,
         size_t size = path ? strlen(path) : 0;
         bool has_path = path && strncmp(failure.message, path, size) == 0;
         files[n].file = path ? phema_arena_copy(&memory, path, size) : NULL;
+        bool is_readable = path && access(path, R_OK) == 0;
         files[n].reason =
-            phema_arena_printf(&memory, "damaged%s", has_path ? failure.message + size : "");
+            phema_arena_printf(&memory, "%s%s", is_readable ? "damaged" : "unreadable",
+                               has_path ? failure.message + size : "");
         free(path);
         if (status && (!files[n].file || !files[n].reason))
             break;

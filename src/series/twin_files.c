@@ -455,8 +455,8 @@ static enum phema_status choose_model(struct candidate_list *candidates, const s
 
 /* Compares two kinds by their newest files. */
 static enum phema_status compare_kinds(struct twin_decision *decision, bool *are_twins,
-                                       const struct candidate_list *candidates,
-                                       const struct kinds *kinds, size_t first, size_t second,
+                                       struct candidate_list *candidates, const struct kinds *kinds,
+                                       size_t first, size_t second,
                                        const struct phema_checkpoint_options *options,
                                        struct phema_error *err)
 {
@@ -471,7 +471,7 @@ static enum phema_status compare_kinds(struct twin_decision *decision, bool *are
     struct phema_checkpoint *opened[4] = {NULL, NULL, NULL, NULL};
     enum phema_status status = PHEMA_OK;
     for (unsigned i = 0; i < 4 && !status; i++)
-        status = phema_checkpoint_open(&opened[i], newest[i / 2][i % 2]->path, options, err);
+        status = candidate_open(&opened[i], candidates, newest[i / 2][i % 2], options, err);
     if (!status)
         status = twins_compare(decision, are_twins, opened, kinds->items[first].text,
                                kinds->items[second].text, err);

@@ -70,7 +70,7 @@ bool twins_find_newest(const struct candidate *newest[2], const struct candidate
 
 /* Opens the two newest checkpoints; NULL where the series has one. */
 static enum phema_status open_newest(struct phema_checkpoint *opened[2],
-                                     const struct candidate_list *candidates,
+                                     struct candidate_list *candidates,
                                      const struct phema_checkpoint_options *options,
                                      struct phema_error *err)
 {
@@ -78,9 +78,9 @@ static enum phema_status open_newest(struct phema_checkpoint *opened[2],
     opened[0] = opened[1] = NULL;
     if (!twins_find_newest(newest, candidates, NULL, NULL))
         return PHEMA_OK;
-    enum phema_status status = phema_checkpoint_open(&opened[0], newest[0]->path, options, err);
+    enum phema_status status = candidate_open(&opened[0], candidates, newest[0], options, err);
     if (!status)
-        status = phema_checkpoint_open(&opened[1], newest[1]->path, options, err);
+        status = candidate_open(&opened[1], candidates, newest[1], options, err);
     return status;
 }
 
@@ -140,6 +140,12 @@ static bool comes_after(const struct twin_evidence *evidence, bool is_first)
            (product > 0 && product * product >= LEAST_TOWARDS * moved * evidence->before);
 }
 
+static bool is_clear_margin(const struct twin_evidence *evidence)
+{
+    double difference = fabs(evidence->forward - evidence->backward);
+    return difference >= LEAST_UNNAMED * (evidence->forward + evidence->backward);
+}
+
 /* is_unclear: they are near each other, and neither names nor data say which is the average */
 static bool decide(struct twin_decision *out, bool *is_unclear, const struct twin_pair *pair,
                    bool has_evidence)
@@ -156,21 +162,19 @@ static bool decide(struct twin_decision *out, bool *is_unclear, const struct twi
     bool is_akin = evidence->apart <= MOST_APART_NAMED * size &&
                    evidence->sizes[0] <= MOST_LARGER * evidence->sizes[1] &&
                    evidence->sizes[1] <= MOST_LARGER * evidence->sizes[0];
-    is_akin = is_akin || comes_after(evidence, says_first);
+    bool looks_back = evidence->backward < evidence->forward;
+    is_akin = is_akin || comes_after(evidence, says_first) || comes_after(evidence, looks_back);
     *is_unclear = false;
     if (differs && !is_near && !(is_named && is_akin))
         return false;
-    double difference = fabs(evidence->forward - evidence->backward);
-    bool is_clear = difference >= LEAST_UNNAMED * (evidence->forward + evidence->backward);
+    out->is_by_data = differs;
     /* The first is the average where it stays nearer to the second's past than the reverse. */
-    bool looks_back = evidence->backward < evidence->forward;
-    bool is_still = evidence->moved[0] == 0 || evidence->moved[1] == 0;
-    out->is_by_data = differs && (is_clear || is_still || !is_named || looks_back == says_first);
-    out->is_first = out->is_by_data ? looks_back : says_first;
+    out->is_first = differs ? looks_back : says_first;
     out->is_still = differs && evidence->moved[!out->is_first] == 0;
     out->contradicts = is_named && says_first != out->is_first;
-    *is_unclear = !is_named && out->is_by_data && pair->has_most && !is_clear;
-    return is_named || (out->is_by_data && pair->has_half && is_clear);
+    bool is_clear = is_clear_margin(evidence);
+    *is_unclear = !is_named && differs && pair->has_most && !is_clear;
+    return is_named || (differs && pair->has_half && is_clear);
 }
 
 enum phema_status twins_tell(struct candidate_list *candidates,
@@ -226,7 +230,7 @@ static enum phema_status fail_unclear(const char *root, const struct twin_pair *
 /* ---- Several pairs ---- */
 
 /* Layers and parts that are alike are no twins. */
-static enum phema_status judge(struct twin_judgement *out, const struct candidate_list *candidates,
+static enum phema_status judge(struct twin_judgement *out, struct candidate_list *candidates,
                                const struct phema_series_options *options,
                                const struct twin_pair *pairs, size_t n, struct phema_error *err)
 {
@@ -378,6 +382,35 @@ static bool are_same(const struct twin_judgement *judgement, const struct twin_j
     return false;
 }
 
+/* Of the only two sets, names are believed where data contradict them by little, and both move. */
+static void believe_names(struct twin_judgement *judgement)
+{
+    struct twin_judged *only = &judgement->items[0];
+    const struct twin_evidence *evidence = &only->decision.evidence;
+    if (judgement->n != 1 || !only->decision.contradicts || is_clear_margin(evidence) ||
+        evidence->moved[0] == 0 || evidence->moved[1] == 0)
+        return;
+    const struct phema_span raw = only->average;
+    only->average = only->raw;
+    only->raw = raw;
+    only->decision.is_first = !only->decision.is_first;
+    only->decision.is_by_data = only->decision.contradicts = false;
+}
+
+/* Another average of the model than the first; {NULL, 0}: there is none. */
+static struct phema_span find_second(const struct twin_judgement *judgement)
+{
+    const struct twin_judged *first = &judgement->items[0];
+    for (size_t i = 1; i < judgement->n; i++) {
+        struct phema_span second = judgement->items[i].average;
+        if (!span_begins_with(first->average, second) &&
+            !span_begins_with(second, first->average) &&
+            !are_same(judgement, first, &judgement->items[i]))
+            return second;
+    }
+    return (struct phema_span){NULL, 0};
+}
+
 static enum phema_status fail_several(const char *root, struct phema_span first,
                                       struct phema_span second, const char *what, const char *how,
                                       struct phema_error *err)
@@ -394,6 +427,7 @@ enum phema_status twins_select(struct twin_judgement *judgement,
 {
     const char *root = options->snapshots;
     const struct twin_judged *first = &judgement->items[0];
+    believe_names(judgement);
     drop_others(judgement);
     struct phema_span other = keep_one_raw(judgement);
     if (other.data && !options->needs_no_profiles) {
@@ -411,15 +445,10 @@ enum phema_status twins_select(struct twin_judgement *judgement,
                           root, show(&average, first->average), show(&raw, first->raw), how);
     prefer_named(judgement);
     prefer_asked(judgement, options);
-    for (size_t i = 1; i < judgement->n; i++) {
-        struct phema_span second = judgement->items[i].average;
-        bool is_nested =
-            span_begins_with(first->average, second) || span_begins_with(second, first->average);
-        if (!is_nested && !are_same(judgement, first, &judgement->items[i]))
-            return fail_several(root, first->average, second, "are both averages of one model", how,
-                                err);
-    }
-    return PHEMA_OK;
+    struct phema_span second = find_second(judgement);
+    return second.data ? fail_several(root, first->average, second,
+                                      "are both averages of one model", how, err)
+                       : PHEMA_OK;
 }
 
 /* ---- The pair of a checkpoint ---- */
@@ -545,6 +574,13 @@ enum phema_status twins_find(const struct twins **out, struct candidate_list *ca
         status = judge(&judgement, candidates, options, pairs, n, err);
     if (!status && n)
         status = choose_pair(&judgement, candidates, options, checkpoint, err);
+    if (!status && judgement.n && options->needs_no_profiles && judgement.items[0].average.size &&
+        find_second(&judgement).data) {
+        struct phema_span key = judgement.items[0].average;
+        candidates->key_to_choose =
+            phema_arena_copy(candidates->arena, (const char *)key.data, key.size - 1);
+        status = candidates->key_to_choose ? PHEMA_OK : phema_fail_memory(err);
+    }
     if (!status && judgement.n)
         status = take(out, candidates, &judgement.items[0], checkpoint, err);
     return status;

@@ -165,6 +165,11 @@ void cli_write_next(struct phema_strbuf *out, const struct cli_common *common,
         phema_strbuf_puts(out, "posthoc-ema synth --sigma-rel 0.05:0.25:0.05 ");
     phema_strbuf_printf(out, "%s%s%s", finds_profile ? "--input-profile auto " : "",
                         common->repeated_options, *common->repeated_options ? " " : "");
+    if (series->key_to_choose && !is_raw) {
+        phema_strbuf_puts(out, "--key ");
+        phema_strbuf_put_word(out, series->key_to_choose);
+        phema_strbuf_puts(out, " ");
+    }
     for (size_t i = 0; i < checkpoint->n_allow_globals; i++) {
         phema_strbuf_puts(out, "--allow-global ");
         phema_strbuf_put_word(out, checkpoint->allow_globals[i]);
