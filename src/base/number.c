@@ -21,7 +21,6 @@ static bool read_suffix(double *factor, const char *suffix)
                  {"K", 1e3},
                  {"M", 1e6},
                  {"G", 1e9},
-                 {"B", 1e9}, /* billion */
                  {"T", 1e12},
                  {"Ki", 1024.0},
                  {"Mi", 1048576.0},
@@ -42,7 +41,9 @@ PHEMA_FALLIBLE phema_number_parse(double *out, const char *text, struct phema_er
     /* strtod also accepts hexadecimal digits and leading space */
     bool is_plain = isdigit((unsigned char)*text) || strchr("+-.nN", *text);
     double value = strtod(text, &end);
-    if (!is_plain || end == text || !read_suffix(&factor, end) || strpbrk(text, "xX"))
+    bool is_billions = strcmp(end, "B") == 0; /* of a size it would be bytes */
+    if (!is_plain || end == text || strpbrk(text, "xX") ||
+        !read_suffix(&factor, is_billions ? "G" : end))
         return phema_fail(err, PHEMA_ERR_USAGE, "expected a number like 0.1 or 20k, found '%s'",
                           text);
     *out = value * factor;
