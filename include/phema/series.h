@@ -326,7 +326,10 @@ void phema_series_identify_abandon(struct phema_identification *identification);
  * those over the model. The choice follows from the names and shapes of the tensors and from the
  * number of snapshots, not from files or their order. Where snapshots are compressed the elements
  * lie closer together, and tensors may have none (docs/solver.md). A complex element is 2
- * numbers. */
+ * numbers.
+ * A tensor that is the same in every snapshot takes no part, unless all are: it is its own average.
+ * Few numbers that are far larger than all others, such as data means, are divided until they have
+ * the rms of the others. */
 struct phema_sample {
     size_t n, n_elems;  /* snapshots, numbers of each */
     double *values;     /* [n x n_elems] row-major, row k is snapshot k of the series */
@@ -337,20 +340,23 @@ struct phema_sample {
                          * sqrt(mean_square) */
     double *sizes;      /* [n] rms of each snapshot's numbers, relative to sqrt(mean_square) */
     double mean_square; /* of the newest snapshot's numbers */
+    bool is_plain;      /* no tensor is constant or divided */
     struct phema_arena memory;
 };
 
-/* Reads every snapshot once, forward. Elements that are not finite in some snapshot, or beyond
+/* Reads every snapshot once, forward, or twice where most elements are of constant tensors. Elements that are not finite in some snapshot, or beyond
  * 1e100, are left out of all. Memory: 16 KiB a snapshot, at most about 64 MiB, and up to four
  * decoders where snapshots are compressed. The caller clears the sample; a failure leaves nothing
  * to clear.
+ *   is_plain  constant tensors take part, and none is divided: the same elements of another series
+ *             are then in the same columns
  * PHEMA_NO            no sample, and the message has the reason: no files, or not for every
  *                     snapshot; compressed without a seek table, or in large frames; no tensor is
  *                     averaged; no usable element
  * PHEMA_ERR_FILE      a file cannot be read, is corrupt, or was written to since it was opened
  * PHEMA_ERR_RESOURCE  no memory, or more than max_ram_bytes (0: no limit) would be needed */
 PHEMA_FALLIBLE phema_sample_read(struct phema_sample *out, const struct phema_series *series,
-                                 uint64_t max_ram_bytes, struct phema_error *err);
+                                 bool is_plain, uint64_t max_ram_bytes, struct phema_error *err);
 void phema_sample_clear(struct phema_sample *sample);
 
 /* The mean of (x_i - x_j)^2 over the elements of snapshots i and j, relative to mean_square. */

@@ -223,7 +223,7 @@ static enum phema_status find_alone(struct finding *found, const struct phema_se
     labelled.compares_samples = labelled.may_be_sampled = true;
     enum phema_status status = phema_series_open(&series, &labelled, err);
     if (!status)
-        status = phema_sample_read(&sample, series, options->max_ram_bytes, err);
+        status = phema_sample_read(&sample, series, false, options->max_ram_bytes, err);
     if (!status)
         status = rate_alone(found, series, &sample, err);
     if (status == PHEMA_NO) { /* nothing can be compared */

@@ -284,11 +284,12 @@ static bool are_alike(const struct phema_series *a, const struct phema_series *b
     return is_alike;
 }
 
-static enum phema_status read_sample(struct source *source, struct phema_sample *own,
+static enum phema_status read_sample(struct source *source, struct phema_sample *own, bool is_plain,
                                      uint64_t max_ram_bytes, struct phema_error *err)
 {
     struct phema_error why = {0};
-    enum phema_status status = phema_sample_read(own, source->series, max_ram_bytes, &why);
+    enum phema_status status =
+        phema_sample_read(own, source->series, is_plain, max_ram_bytes, &why);
     source->sample = own;
     return status && status != PHEMA_NO ? phema_fail(err, status, "%s", why.message) : status;
 }
@@ -315,11 +316,12 @@ static enum phema_status find_sources(struct doctor *doctor, struct opened *open
         *averages = (struct source){.series = raws->series = opened->both};
     else if (!has_both)
         return PHEMA_NO;
-    if (!averages->sample)
-        status = read_sample(averages, &opened->sample, max_ram_bytes, err);
+    bool is_apart = raws->series != averages->series; /* samples must have the same columns */
+    if (!averages->sample || (is_apart && !sample->is_plain))
+        status = read_sample(averages, &opened->sample, is_apart, max_ram_bytes, err);
     *raws = (struct source){raws->series, averages->sample};
-    if (!status && raws->series != averages->series)
-        status = read_sample(raws, &opened->raw_sample, max_ram_bytes, err);
+    if (!status && is_apart)
+        status = read_sample(raws, &opened->raw_sample, true, max_ram_bytes, err);
     bool is_alike = status || raws->sample->n_elems == averages->sample->n_elems;
     return is_alike ? status : PHEMA_NO;
 }

@@ -257,7 +257,6 @@ static enum phema_status solve_targets(struct phema_plan *plan,
         if (status)
             return status;
     }
-    rules_mark_copies(plan);
     return PHEMA_OK;
 }
 
@@ -304,6 +303,7 @@ static enum phema_status fill_plan(struct phema_plan *plan, struct phema_plan_op
     status = rules_check_quantised(plan, err);
     if (status)
         return status;
+    rules_mark_copies(plan);
     struct phema_identification *identification = NULL;
     /* the solver leaves processors idle, which read the digests meanwhile */
     if (options->identifies)

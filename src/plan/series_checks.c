@@ -12,7 +12,7 @@
 #include "series_search.h"
 
 /* With fewer elements, z itself scatters: by 1 / sqrt(2 elements) and more. */
-#define LEAST_ELEMENTS 64
+#define LEAST_ELEMENTS 60
 
 /* ---- Motion ---- */
 
@@ -250,7 +250,7 @@ PHEMA_FALLIBLE phema_series_check(struct phema_series_checks *out, struct phema_
                       : phema_fail(err, PHEMA_NO, "the profiles of the snapshots are unknown");
     }
     struct phema_sample sample = {0};
-    status = phema_sample_read(&sample, series, 0, err);
+    status = phema_sample_read(&sample, series, false, 0, err);
     if (!status)
         status = check_sample(out, motion, series, options, NULL, &sample, true, err);
     for (size_t k = 0; k < series->n && !status; k++)
@@ -273,7 +273,7 @@ static enum phema_status sample_motion(struct phema_plan *plan,
     if (!motion)
         return phema_fail_memory(err);
     enum phema_status status =
-        phema_sample_read(&sample, series, options->series.max_ram_bytes, err);
+        phema_sample_read(&sample, series, false, options->series.max_ram_bytes, err);
     if (!status)
         status = straightness_find(plan, &sample, err);
     if (!status)

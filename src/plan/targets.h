@@ -48,8 +48,7 @@ PHEMA_FALLIBLE rules_read(struct phema_plan *plan, const char *const *texts, siz
  * PHEMA_ERR_RESOURCE  no memory */
 PHEMA_FALLIBLE rules_match(struct phema_plan *plan, struct phema_error *err);
 
-/* Marks the tensors that a rule copies as copies of the series. Must come last: the weights of
- * other tensors depend on which tensors are averaged. */
+/* Marks the tensors that a rule copies as copies of the series, which have no part in its motion. */
 void rules_mark_copies(struct phema_plan *plan);
 
 /* Rules have been matched.

@@ -9,6 +9,7 @@
 #include "phema/memory.h"
 #include "phema/parallel.h"
 #include "phema/series.h"
+#include "phema/sort.h"
 #include "sparse_read.h"
 #include "tensor_table.h"
 
@@ -16,6 +17,11 @@
  * numbers beyond. */
 #define LARGEST_NUMBER       1e100
 #define SMALLEST_MEAN_SQUARE 1e-100
+
+/* Tensors of a few elements (data means, counters) whose rms is so many times that of all others, and
+ * which have most of the squared norm. In LayerNorm's gains and statistics of BatchNorm it is below. */
+#define MUCH_LARGER 100.0
+#define FEW         0.1 /* of the elements */
 
 /* Distances are accumulated in this many independent sums, for vector instructions. */
 #define N_LANES 8
@@ -31,6 +37,8 @@ struct sampling {
     const struct phema_series *series;
     struct sample_positions choice;
     struct phema_sample *sample;
+    bool is_plain;             /* all tensors take part, by their elements alone */
+    bool *is_constant;         /* [n_tensors] does not take part */
     struct column *columns;    /* [n_elems] */
     size_t scratch_bytes;      /* for the longest run */
     struct sample_part *parts; /* [n_parts] */
@@ -271,7 +279,51 @@ static void keep_columns(struct sampling *sampling, const bool *is_usable, size_
     sample->n_elems = n;
 }
 
-/* Removes the columns that are not usable in every snapshot. */
+static size_t tensor_end(const struct sampling *sampling, size_t first)
+{
+    size_t end = first + 1;
+    while (end < sampling->sample->n_elems &&
+           sampling->columns[end].tensor == sampling->columns[first].tensor)
+        end++;
+    return end;
+}
+
+/* Whether usable columns [first, end) are the same in every snapshot. */
+static bool stands_still(const struct phema_sample *sample, const bool *is_usable, size_t first,
+                         size_t end)
+{
+    for (size_t k = 1; k < sample->n; k++) {
+        const double *row = sample->values + k * sample->n_elems, *before = row - sample->n_elems;
+        for (size_t i = first; i < end; i++)
+            if (is_usable[i] && row[i] != before[i])
+                return false;
+    }
+    return true;
+}
+
+/* An average of equal values is that value: tensors that stand still, such as masks and frozen layers,
+ * have no error. So they have no part in norms and rounding, unless all of them stand still. Returns
+ * how many columns are usable without them. */
+static size_t leave_out_constants(struct sampling *sampling, bool *is_usable, size_t n)
+{
+    const struct phema_sample *sample = sampling->sample;
+    size_t n_moving = 0;
+    for (size_t i = 0, end; i < sample->n_elems; i = end) {
+        end = tensor_end(sampling, i);
+        bool is_constant = stands_still(sample, is_usable, i, end);
+        sampling->is_constant[sampling->columns[i].tensor] = is_constant;
+        for (size_t e = i; e < end && !is_constant; e++)
+            n_moving += is_usable[e];
+    }
+    sampling->sample->is_plain = n_moving == 0 || n_moving == n;
+    if (n_moving == 0)
+        memset(sampling->is_constant, false, sampling->series->n_tensors);
+    for (size_t i = 0; i < sample->n_elems && n_moving; i++)
+        is_usable[i] = is_usable[i] && !sampling->is_constant[sampling->columns[i].tensor];
+    return n_moving ? n_moving : n;
+}
+
+/* Removes the columns that are not usable in every snapshot, and those of constant tensors. */
 static enum phema_status drop_columns(struct sampling *sampling, struct phema_error *err)
 {
     struct phema_sample *sample = sampling->sample;
@@ -279,6 +331,9 @@ static enum phema_status drop_columns(struct sampling *sampling, struct phema_er
     if (!is_usable)
         return phema_fail_memory(err);
     size_t empty = find_without_numbers(sample), n = find_usable(is_usable, sample);
+    sample->is_plain = true;
+    if (!sampling->is_plain)
+        n = leave_out_constants(sampling, is_usable, n);
     if (n < sample->n_elems)
         keep_columns(sampling, is_usable, n);
     if (empty < sample->n)
@@ -300,8 +355,7 @@ static void find_spacings(struct sample_part *part, size_t k)
         const struct column *column = &sampling->columns[i];
         const struct phema_tensor_location *location = &locations[column->tensor];
         enum phema_dtype dtype = location->is_widened ? location->stored_dtype : column->dtype;
-        for (end = i + 1; end < n && sampling->columns[end].tensor == column->tensor;)
-            end++;
+        end = tensor_end(sampling, i);
         if (column->scaled_spacing > 0)
             for (size_t e = i; e < end; e++)
                 part->spacings[e] = column->scaled_spacing * fabs(row[e]);
@@ -334,9 +388,84 @@ static void weigh_part(void *context, size_t index)
     }
 }
 
+/* Numbers of a tensor, and the median over the snapshots of their mean square: one that is damaged does
+ * not change it. */
+struct tensor_size {
+    size_t first, end;
+    double weight, mean_square;
+};
+
+/*   scratch  [snapshots] */
+static struct tensor_size measure_tensor(const struct sampling *sampling, size_t first,
+                                         double *scratch)
+{
+    const struct phema_sample *sample = sampling->sample;
+    struct tensor_size size = {.first = first, .end = tensor_end(sampling, first)};
+    for (size_t k = 0; k < sample->n; k++) {
+        const double *row = sample->values + k * sample->n_elems;
+        scratch[k] = 0;
+        for (size_t i = first; i < size.end; i++)
+            scratch[k] += sampling->columns[i].weight * row[i] * row[i];
+    }
+    for (size_t i = first; i < size.end; i++)
+        size.weight += sampling->columns[i].weight;
+    qsort(scratch, sample->n, sizeof(*scratch), phema_compare_doubles);
+    size.mean_square = scratch[(sample->n - 1) / 2] / size.weight;
+    return size;
+}
+
+static int compare_sizes(const void *a, const void *b)
+{
+    const struct tensor_size *left = a, *right = b;
+    if (left->mean_square != right->mean_square)
+        return left->mean_square < right->mean_square ? 1 : -1;
+    return (left->first > right->first) - (left->first < right->first);
+}
+
+/* Norms would be those of a few numbers, whose rounding and motion hide all others. So these get the rms
+ * of the others.
+ *   sizes   [n] the largest first
+ *   weight  of all */
+static void shrink_largest(struct sampling *sampling, const struct tensor_size *sizes, size_t n,
+                           double weight)
+{
+    double all = 0, rest = 0, n_rest = 0;
+    size_t t = n;
+    for (size_t i = n; i-- > 0;)
+        all += sizes[i].weight * sizes[i].mean_square;
+    for (; t > 0; t--) { /* sizes[t - 1] is the smallest of the largest */
+        bool is_minority = n_rest >= (1 - FEW) * weight && all > 2 * rest;
+        if (is_minority && rest > 0 &&
+            sizes[t - 1].mean_square > MUCH_LARGER * MUCH_LARGER * (rest / n_rest))
+            break;
+        n_rest += sizes[t - 1].weight;
+        rest += sizes[t - 1].weight * sizes[t - 1].mean_square;
+    }
+    sampling->sample->is_plain = sampling->sample->is_plain && t == 0;
+    while (t-- > 0)
+        for (size_t i = sizes[t].first; i < sizes[t].end; i++)
+            sampling->columns[i].root *= sqrt(rest / n_rest / sizes[t].mean_square);
+}
+
+static enum phema_status shrink_outliers(struct sampling *sampling, double weight,
+                                         struct phema_error *err)
+{
+    size_t n = 0, n_elems = sampling->sample->n_elems;
+    struct phema_arena *memory = &sampling->memory;
+    struct tensor_size *sizes = phema_arena_array(memory, n_elems, sizeof(*sizes));
+    double *scratch = phema_arena_array(memory, sampling->sample->n, sizeof(*scratch));
+    if (memory->is_failed)
+        return phema_fail_memory(err);
+    for (size_t i = 0; i < n_elems; i = sizes[n++].end)
+        sizes[n] = measure_tensor(sampling, i, scratch);
+    qsort(sizes, n, sizeof(*sizes), compare_sizes);
+    shrink_largest(sampling, sizes, n, weight);
+    return PHEMA_OK;
+}
+
 /* Multiplies the values by the roots of their weights, with which plain means over the sample
  * estimate those over the model. */
-static void weigh_values(struct sampling *sampling)
+static enum phema_status weigh_values(struct sampling *sampling, struct phema_error *err)
 {
     struct phema_sample *sample = sampling->sample;
     size_t n = sample->n_elems;
@@ -347,10 +476,15 @@ static void weigh_values(struct sampling *sampling)
         sample->tensors[i] = sampling->columns[i].tensor;
         sampling->columns[i].root = sqrt(sampling->columns[i].weight * ((double)n / total));
     }
+    enum phema_status status =
+        sampling->is_plain ? PHEMA_OK : shrink_outliers(sampling, total, err);
+    if (status)
+        return status;
     phema_parallel(sampling->n_parts, (unsigned)sampling->n_parts, weigh_part, sampling);
     for (size_t p = 0; p < sampling->n_parts; p++)
         for (size_t i = 0; i < n; i++)
             sample->spacings[i] = fmax(sample->spacings[i], sampling->parts[p].largest[i]);
+    return PHEMA_OK;
 }
 
 /* A rounding error is uniform over the spacing of numbers, so its variance is spacing^2 / 12. */
@@ -378,7 +512,7 @@ static enum phema_status fill_sample(struct sampling *sampling, uint64_t max_ram
     enum phema_status status = check_files(sampling->series, err);
     if (status)
         return status;
-    status = sample_positions_make(&sampling->choice, sampling->series, err);
+    status = sample_positions_make(&sampling->choice, sampling->series, sampling->is_constant, err);
     if (status)
         return status;
     status = allocate(sampling, max_ram_bytes, err);
@@ -391,22 +525,46 @@ static enum phema_status fill_sample(struct sampling *sampling, uint64_t max_ram
     if (status)
         return status;
     status = drop_columns(sampling, err);
-    if (status)
-        return status;
-    weigh_values(sampling);
-    return scale_sums(sampling, err);
+    if (!status)
+        status = weigh_values(sampling, err);
+    return status ? status : scale_sums(sampling, err);
+}
+
+static void clear(struct sampling *sampling)
+{
+    sample_positions_clear(&sampling->choice);
+    for (size_t p = 0; sampling->parts && p < sampling->n_parts; p++)
+        free(sampling->parts[p].scratch);
+    phema_arena_clear(&sampling->memory);
+}
+
+static enum phema_status read_sample(struct phema_sample *out, const struct phema_series *series,
+                                     bool is_plain, uint64_t max_ram_bytes, struct phema_error *err)
+{
+    bool *is_constant = calloc(series->n_tensors + 1, sizeof(*is_constant));
+    if (!is_constant)
+        return phema_fail_memory(err);
+    enum phema_status status = PHEMA_OK;
+    bool is_thin = true;
+    for (unsigned attempt = 0; attempt < 2 && !status && is_thin; attempt++) {
+        struct sampling sampling = {
+            .series = series, .sample = out, .is_plain = is_plain, .is_constant = is_constant};
+        phema_sample_clear(out);
+        status = fill_sample(&sampling, max_ram_bytes, err);
+        /* most were constant: others are looked at in their place */
+        is_thin = 2 * out->n_elems < sampling.choice.n_numbers;
+        out->is_plain = out->is_plain && attempt == 0;
+        clear(&sampling);
+    }
+    free(is_constant);
+    return status;
 }
 
 PHEMA_FALLIBLE phema_sample_read(struct phema_sample *out, const struct phema_series *series,
-                                 uint64_t max_ram_bytes, struct phema_error *err)
+                                 bool is_plain, uint64_t max_ram_bytes, struct phema_error *err)
 {
     struct phema_sample sample = {0};
-    struct sampling sampling = {.series = series, .sample = &sample};
-    enum phema_status status = fill_sample(&sampling, max_ram_bytes, err);
-    sample_positions_clear(&sampling.choice);
-    for (size_t p = 0; sampling.parts && p < sampling.n_parts; p++)
-        free(sampling.parts[p].scratch);
-    phema_arena_clear(&sampling.memory);
+    enum phema_status status = read_sample(&sample, series, is_plain, max_ram_bytes, err);
     if (status)
         phema_sample_clear(&sample);
     else

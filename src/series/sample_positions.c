@@ -72,7 +72,8 @@ static uint64_t n_blocks_of(const struct row *row, size_t tensor)
 }
 
 /* Only the first name of a storage is listed. */
-static enum phema_status list_tensors(struct row *row, struct phema_error *err)
+static enum phema_status list_tensors(struct row *row, const bool *is_skipped,
+                                      struct phema_error *err)
 {
     const struct phema_series *series = row->series;
     row->tensors = calloc(series->n_tensors + 1, sizeof(*row->tensors));
@@ -83,7 +84,8 @@ static enum phema_status list_tensors(struct row *row, struct phema_error *err)
     }
     size_t n = 0;
     for (size_t i = 0; i < series->n_tensors; i++)
-        if (series->tensors[i].rule == PHEMA_RULE_AVERAGE && series->tensors[i].tensor.n_elems)
+        if (series->tensors[i].rule == PHEMA_RULE_AVERAGE && series->tensors[i].tensor.n_elems &&
+            !(is_skipped && is_skipped[i]))
             row->tensors[n++] = i;
     phema_sort(row->tensors, n, sizeof(*row->tensors), tensor_names_compare, series->tensors);
     for (size_t i = 0; i < n; i++) {
@@ -343,11 +345,12 @@ static enum phema_status choose_runs(struct sample_positions *choice, struct row
 }
 
 PHEMA_FALLIBLE sample_positions_make(struct sample_positions *choice,
-                                     const struct phema_series *series, struct phema_error *err)
+                                     const struct phema_series *series, const bool *is_skipped,
+                                     struct phema_error *err)
 {
     *choice = (struct sample_positions){0};
     struct row row = {.series = series};
-    enum phema_status status = list_tensors(&row, err);
+    enum phema_status status = list_tensors(&row, is_skipped, err);
     if (!status)
         status = count_numbers(&row, err);
     if (!status)

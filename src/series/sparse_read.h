@@ -26,10 +26,12 @@ struct sample_positions {
 enum phema_dtype number_dtype(enum phema_dtype dtype);
 uint64_t numbers_per_element(enum phema_dtype dtype);
 
-/* PHEMA_NO            no tensor is averaged, or they claim more elements than files hold
+/*   is_skipped  [n_tensors] not looked at; NULL: none
+ * PHEMA_NO            no tensor is averaged, or they claim more elements than files hold
  * PHEMA_ERR_RESOURCE  no memory */
 PHEMA_FALLIBLE sample_positions_make(struct sample_positions *choice,
-                                     const struct phema_series *series, struct phema_error *err);
+                                     const struct phema_series *series, const bool *is_skipped,
+                                     struct phema_error *err);
 void sample_positions_clear(struct sample_positions *choice);
 
 /* ---- sparse_read.c ---- */

@@ -58,7 +58,7 @@ static struct phema_sample read_series(const struct phema_series *series)
 {
     struct phema_error err = {0};
     struct phema_sample sample = {0};
-    assert_ok(phema_sample_read(&sample, series, 0, &err), &err);
+    assert_ok(phema_sample_read(&sample, series, false, 0, &err), &err);
     assert_int_equal(sample.n, series->n);
     return sample;
 }
@@ -75,7 +75,7 @@ static void assert_no_sample(const struct phema_series *series, const char *part
 {
     struct phema_error err = {0};
     struct phema_sample sample = {0};
-    assert_fails(phema_sample_read(&sample, series, 0, &err), PHEMA_NO, &err, part);
+    assert_fails(phema_sample_read(&sample, series, false, 0, &err), PHEMA_NO, &err, part);
     assert_null(sample.values);
 }
 
@@ -442,6 +442,93 @@ static void sizes_are_relative_to_the_newest(void **state)
     phema_sample_clear(&sample);
 }
 
+/* A tensor w that moves by k in each element, and another one. */
+static void write_beside(const char *kind, size_t k, const char *name, const float *values,
+                         size_t n, size_t n_moving)
+{
+    struct model model = {0};
+    float moving[200];
+    for (size_t i = 0; i < n_moving; i++)
+        moving[i] = (float)(1 + k);
+    add_floats(&model, name, values, n);
+    add_floats(&model, "w", moving, n_moving);
+    char *path = file_of(kind, k);
+    write_safetensors(path, &model);
+    free(path);
+    clear_model(&model);
+}
+
+/* Sizes, distances and rounding are those of a series without it. It is the same in a plain sample. */
+static void constant_tensors_take_no_part(void **state)
+{
+    (void)state;
+    static const float mask[] = {-1e9F, 0, -1e9F, 0};
+    for (size_t k = 0; k < 3; k++)
+        write_beside("mask", k, "attn.mask", mask, 4, 5);
+    struct phema_sample sample = read_files("mask", 3);
+    assert_int_equal(sample.n_elems, 5);
+    assert_false(sample.is_plain);
+    assert_true(sample.mean_square == 9);
+    assert_near(sample.sizes[0], 1.0 / 3, 1e-15);
+    assert_near(phema_sample_distance(&sample, 0, 2), 4.0 / 9, 1e-15);
+    assert_true(sample.rounding[2] < 1e-7);
+    phema_sample_clear(&sample);
+
+    struct phema_error err = {0};
+    struct phema_series *series = open_series("mask", 3, 0);
+    assert_ok(phema_sample_read(&sample, series, true, 0, &err), &err);
+    assert_int_equal(sample.n_elems, 9);
+    assert_true(sample.is_plain);
+    phema_sample_clear(&sample);
+    phema_series_close(series);
+
+    for (size_t k = 0; k < 2; k++) /* one snapshot and its copy: all that there is */
+        write_beside("mask", k, "attn.mask", mask, 4, 0);
+    sample = read_files("mask", 2);
+    assert_int_equal(sample.n_elems, 4);
+    assert_true(sample.is_plain);
+    phema_sample_clear(&sample);
+}
+
+/* Frozen layers leave their share of the sample to the others. */
+static void other_tensors_are_read_in_place_of_constants(void **state)
+{
+    (void)state;
+    static float frozen[100000];
+    for (size_t k = 0; k < 2; k++)
+        write_beside("frozen", k, "body", frozen, ARRAY_LEN(frozen), 200);
+    struct phema_sample sample = read_files("frozen", 2);
+    assert_int_equal(sample.n_elems, 200);
+    assert_false(sample.is_plain);
+    phema_sample_clear(&sample);
+}
+
+/* Two of 202 numbers have nearly all of the squared norm. Divided, each counts as one of the others
+ * does. Those of 99 times the others' size remain what they are. */
+static void few_large_numbers_do_not_hide_the_others(void **state)
+{
+    (void)state;
+    static const float means[2][2] = {{5000, 5000}, {5100, 5100}};
+    for (size_t k = 0; k < 2; k++)
+        write_beside("means", k, "data_mean", means[k], 2, 200);
+    struct phema_sample sample = read_files("means", 2);
+    assert_false(sample.is_plain);
+    double relative = 1 / (5000.0 * 5000); /* of two snapshots, the one with the smaller norm */
+    double newest = (200 * 4 + 2 * 5100.0 * 5100 * relative) / 202;
+    assert_near(sample.mean_square, newest, 1e-12);
+    assert_near(phema_sample_distance(&sample, 0, 1) * newest,
+                (200 + 2 * 100.0 * 100 * relative) / 202, 1e-12);
+    phema_sample_clear(&sample);
+
+    static const float gains[2][2] = {{99, 99}, {198, 198}};
+    for (size_t k = 0; k < 2; k++)
+        write_beside("gains", k, "gain", gains[k], 2, 200);
+    sample = read_files("gains", 2);
+    assert_true(sample.is_plain);
+    assert_near(sample.mean_square, (200 * 4 + 2 * 198.0 * 198) / 202, 1e-12);
+    phema_sample_clear(&sample);
+}
+
 static void samples_without_usable_elements_are_refused(void **state)
 {
     (void)state;
@@ -519,7 +606,7 @@ static void windows_begin_with_frames(void **state)
     write_zst(path, &model, 1 << 20, true);
     struct phema_series *series = open_series("framed", 1, 0);
     struct sample_positions choice = {0};
-    assert_ok(sample_positions_make(&choice, series, &err), &err);
+    assert_ok(sample_positions_make(&choice, series, NULL, &err), &err);
     assert_in_range(choice.n_numbers, 1900, 2048);
     assert_in_range(decompressed_bytes(series, &choice), 7 << 18, (8 << 18) + (8 << 10));
     sample_positions_clear(&choice);
@@ -541,7 +628,8 @@ static void damaged_frames_are_errors(void **state)
     struct phema_series *series = open_series("damaged", N_SNAPSHOTS, 0);
     struct phema_error err = {0};
     struct phema_sample sample = {0};
-    assert_fails(phema_sample_read(&sample, series, 0, &err), PHEMA_ERR_FILE, &err, "damaged-1");
+    assert_fails(phema_sample_read(&sample, series, false, 0, &err), PHEMA_ERR_FILE, &err,
+                 "damaged-1");
     phema_series_close(series);
     free(file);
     free(path);
@@ -558,7 +646,8 @@ static void changed_files_are_errors(void **state)
     write_safetensors(path, &model);
     struct phema_error err = {0};
     struct phema_sample sample = {0};
-    assert_fails(phema_sample_read(&sample, series, 0, &err), PHEMA_ERR_FILE, &err, "changed-1");
+    assert_fails(phema_sample_read(&sample, series, false, 0, &err), PHEMA_ERR_FILE, &err,
+                 "changed-1");
     assert_null(sample.values);
     phema_series_close(series);
     clear_model(&model);
@@ -572,7 +661,7 @@ static void the_memory_limit_is_kept(void **state)
     struct phema_series *series = open_series("memory", N_SNAPSHOTS, 0);
     struct phema_error err = {0};
     struct phema_sample sample = {0};
-    assert_fails(phema_sample_read(&sample, series, 1, &err), PHEMA_ERR_RESOURCE, &err,
+    assert_fails(phema_sample_read(&sample, series, false, 1, &err), PHEMA_ERR_RESOURCE, &err,
                  "to look at some elements of the snapshots");
     phema_series_close(series);
 }
@@ -681,6 +770,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(distances_are_relative_to_the_newest),
     cmocka_unit_test(non_finite_elements_are_left_out_of_all_snapshots),
     cmocka_unit_test(sizes_are_relative_to_the_newest),
+    cmocka_unit_test(constant_tensors_take_no_part),
+    cmocka_unit_test(other_tensors_are_read_in_place_of_constants),
+    cmocka_unit_test(few_large_numbers_do_not_hide_the_others),
     cmocka_unit_test(samples_without_usable_elements_are_refused),
     cmocka_unit_test(snapshots_without_files_are_refused),
     cmocka_unit_test(frames_must_be_listed_and_small),

@@ -49,7 +49,7 @@ static struct sample_positions choose(const struct model *model)
 {
     struct phema_error err = {0};
     struct sample_positions choice;
-    assert_ok(sample_positions_make(&choice, &model->series, &err), &err);
+    assert_ok(sample_positions_make(&choice, &model->series, NULL, &err), &err);
     return choice;
 }
 
@@ -256,15 +256,15 @@ static void series_without_elements_are_refused(void **state)
     struct model *model = make_model(2);
     add(model, 1, PHEMA_I64, 50)->rule = PHEMA_RULE_COPY;
     add(model, 2, PHEMA_F32, 0);
-    assert_fails(sample_positions_make(&choice, &model->series, &err), PHEMA_NO, &err,
+    assert_fails(sample_positions_make(&choice, &model->series, NULL, &err), PHEMA_NO, &err,
                  "no tensor is averaged");
     /* a view of one element that claims more elements than any memory holds */
     add(model, 3, PHEMA_F32, UINT64_MAX / 4);
-    assert_fails(sample_positions_make(&choice, &model->series, &err), PHEMA_NO, &err,
+    assert_fails(sample_positions_make(&choice, &model->series, NULL, &err), PHEMA_NO, &err,
                  "more elements than");
     for (unsigned i = 4; i < 10; i++)
         add(model, i, PHEMA_F32, UINT64_MAX / 4);
-    assert_fails(sample_positions_make(&choice, &model->series, &err), PHEMA_NO, &err,
+    assert_fails(sample_positions_make(&choice, &model->series, NULL, &err), PHEMA_NO, &err,
                  "more elements than");
     free(model);
 }
