@@ -477,6 +477,12 @@ static enum phema_status compare_kinds(struct twin_decision *decision, bool *are
                                kinds->items[second].text, err);
     for (unsigned i = 0; i < 4; i++)
         phema_checkpoint_close(opened[i]);
+    const char *const both[2] = {kinds->items[first].text, kinds->items[second].text};
+    const struct twin_pair whole = {.first = {(const uint8_t *)"", 0},
+                                    .second = {(const uint8_t *)"", 0},
+                                    .n_shared = decision->n_shared};
+    if (!status && *are_twins && decision->contradicts)
+        status = twins_reconsider(decision, &whole, candidates, kinds->of, both, options, err);
     return status;
 }
 

@@ -27,6 +27,12 @@
 /* Where no name says average: two networks that began alike have margins up to 0.18. */
 #define LEAST_UNNAMED 0.2
 
+/* Against names: an average whose decay rises to 1, or one that is touched seldom, hardly moves from one
+ * time to the next, and parameters that move in few directions do so by chance. In simulated trainings
+ * margins on the wrong side are below 0.08 where all intervals are added. */
+#define LEAST_AGAINST  0.1
+#define MOST_INTERVALS 32
+
 /* ---- Names as hints ---- */
 
 bool says_average(struct phema_span prefix)
@@ -140,12 +146,6 @@ static bool comes_after(const struct twin_evidence *evidence, bool is_first)
            (product > 0 && product * product >= LEAST_TOWARDS * moved * evidence->before);
 }
 
-static bool is_clear_margin(const struct twin_evidence *evidence)
-{
-    double difference = fabs(evidence->forward - evidence->backward);
-    return difference >= LEAST_UNNAMED * (evidence->forward + evidence->backward);
-}
-
 /* is_unclear: they are near each other, and neither names nor data say which is the average */
 static bool decide(struct twin_decision *out, bool *is_unclear, const struct twin_pair *pair,
                    bool has_evidence)
@@ -172,7 +172,8 @@ static bool decide(struct twin_decision *out, bool *is_unclear, const struct twi
     out->is_first = differs ? looks_back : says_first;
     out->is_still = differs && evidence->moved[!out->is_first] == 0;
     out->contradicts = is_named && says_first != out->is_first;
-    bool is_clear = is_clear_margin(evidence);
+    double difference = fabs(evidence->forward - evidence->backward);
+    bool is_clear = difference >= LEAST_UNNAMED * (evidence->forward + evidence->backward);
     *is_unclear = !is_named && differs && pair->has_most && !is_clear;
     return is_named || (differs && pair->has_half && is_clear);
 }
@@ -227,6 +228,75 @@ static enum phema_status fail_unclear(const char *root, const struct twin_pair *
         phema_setting_name(PHEMA_SET_KEY), phema_setting_equals(PHEMA_SET_KEY));
 }
 
+/* ---- Data against names ---- */
+
+/* The newest one before a time, of this kind, or of all where kinds is NULL; NULL: none. */
+static const struct candidate *find_before(const struct candidate_list *candidates,
+                                           const char *const *kinds, const char *kind, double end)
+{
+    const struct candidate *found = NULL;
+    for (size_t i = 0; i < candidates->n; i++) {
+        const struct candidate *candidate = &candidates->items[i];
+        bool is_one = kinds ? kinds[i] && strcmp(kinds[i], kind) == 0 : candidate->path != NULL;
+        if (is_one && !candidate->is_left_out && candidate->named_time < end &&
+            (!found || candidate->named_time > found->named_time))
+            found = candidate;
+    }
+    return found;
+}
+
+/* Adds the evidence of the interval that ends with these files, and moves to its begin. */
+static enum phema_status
+add_interval(struct twin_evidence *evidence, struct candidate_list *candidates,
+             const struct candidate *ends[2], const struct candidate *const begins[2],
+             const struct twin_pair *pair, const struct phema_checkpoint_options *options,
+             struct phema_error *err)
+{
+    struct phema_checkpoint *opened[4] = {NULL, NULL, NULL, NULL};
+    enum phema_status status = PHEMA_OK;
+    for (unsigned i = 0; i < 4 && !status; i++)
+        status =
+            candidate_open(&opened[i], candidates, (i % 2 ? ends : begins)[i / 2], options, err);
+    if (!status)
+        status = twin_evidence_read(evidence, opened, pair, err);
+    for (unsigned i = 0; i < 4; i++)
+        phema_checkpoint_close(opened[i]);
+    ends[0] = begins[0];
+    ends[1] = begins[1];
+    return status;
+}
+
+enum phema_status twins_reconsider(struct twin_decision *decision, const struct twin_pair *pair,
+                                   struct candidate_list *candidates, const char *const *kinds,
+                                   const char *const kind[2],
+                                   const struct phema_checkpoint_options *options,
+                                   struct phema_error *err)
+{
+    const struct candidate *ends[2], *begins[2];
+    struct twin_evidence *evidence = &decision->evidence;
+    enum phema_status status = PHEMA_OK;
+    for (unsigned set = 0; set < 2; set++) {
+        begins[set] = find_before(candidates, kinds, kind[set], HUGE_VAL);
+        ends[set] = begins[set] ? find_before(candidates, kinds, kind[set], begins[set]->named_time)
+                                : NULL; /* the newest interval has been read */
+    }
+    for (unsigned i = 0; i < MOST_INTERVALS && ends[0] && ends[1] && !status; i++) {
+        for (unsigned set = 0; set < 2; set++)
+            begins[set] = find_before(candidates, kinds, kind[set], ends[set]->named_time);
+        if (!begins[0] || !begins[1] || begins[0]->named_time != begins[1]->named_time)
+            break;
+        status = add_interval(evidence, candidates, ends, begins, pair, options, err);
+    }
+    double against = evidence->backward - evidence->forward;
+    against = decision->is_first ? -against : against;
+    if (status || against >= LEAST_AGAINST * (evidence->forward + evidence->backward))
+        return status;
+    decision->is_first = !decision->is_first;
+    decision->is_by_data = decision->contradicts = false;
+    decision->is_still = evidence->moved[!decision->is_first] == 0;
+    return PHEMA_OK;
+}
+
 /* ---- Several pairs ---- */
 
 /* Layers and parts that are alike are no twins. */
@@ -247,6 +317,10 @@ static enum phema_status judge(struct twin_judgement *out, struct candidate_list
             status = twin_evidence_read(&decision.evidence, checkpoints, &pairs[i], err);
         bool is_unclear = false;
         bool are_twins = !status && decide(&decision, &is_unclear, &pairs[i], is_readable);
+        if (are_twins && decision.contradicts)
+            status =
+                twins_reconsider(&decision, &pairs[i], candidates, NULL,
+                                 (const char *const[2]){NULL, NULL}, &options->checkpoint, err);
         twins_judge(out, &pairs[i], &decision, are_twins);
         if (is_unclear && !out->unclear)
             out->unclear = &pairs[i];
@@ -382,21 +456,6 @@ static bool are_same(const struct twin_judgement *judgement, const struct twin_j
     return false;
 }
 
-/* Of the only two sets, names are believed where data contradict them by little, and both move. */
-static void believe_names(struct twin_judgement *judgement)
-{
-    struct twin_judged *only = &judgement->items[0];
-    const struct twin_evidence *evidence = &only->decision.evidence;
-    if (judgement->n != 1 || !only->decision.contradicts || is_clear_margin(evidence) ||
-        evidence->moved[0] == 0 || evidence->moved[1] == 0)
-        return;
-    const struct phema_span raw = only->average;
-    only->average = only->raw;
-    only->raw = raw;
-    only->decision.is_first = !only->decision.is_first;
-    only->decision.is_by_data = only->decision.contradicts = false;
-}
-
 /* Another average of the model than the first; {NULL, 0}: there is none. */
 static struct phema_span find_second(const struct twin_judgement *judgement)
 {
@@ -427,7 +486,6 @@ enum phema_status twins_select(struct twin_judgement *judgement,
 {
     const char *root = options->snapshots;
     const struct twin_judged *first = &judgement->items[0];
-    believe_names(judgement);
     drop_others(judgement);
     struct phema_span other = keep_one_raw(judgement);
     if (other.data && !options->needs_no_profiles) {
@@ -603,7 +661,7 @@ enum phema_status twins_compare(struct twin_decision *decision, bool *are_twins,
     for (size_t i = 0; i < phema_checkpoint_n_tensors(b); i++)
         n_second += twin_is_parameter(&phema_checkpoint_tensors(b)[i]);
     *are_twins = false;
-    *decision = (struct twin_decision){.is_first = false};
+    *decision = (struct twin_decision){.n_shared = pair.n_shared};
     if (pair.n_shared == 0 || 5 * pair.n_shared < 4 * (n_first < n_second ? n_first : n_second))
         return PHEMA_OK;
     enum phema_status status = twin_evidence_read(&decision->evidence, checkpoints, &pair, err);

@@ -67,6 +67,7 @@ struct twin_decision {
     bool is_still;    /* the average has not changed, so that it is none */
     bool is_by_data;  /* else by the names */
     bool contradicts; /* the names say otherwise */
+    size_t n_shared;  /* tensors of files that were compared */
     struct twin_evidence evidence;
 };
 
@@ -122,6 +123,16 @@ bool twins_find_newest(const struct candidate *newest[2], const struct candidate
 PHEMA_FALLIBLE twins_compare(struct twin_decision *decision, bool *are_twins,
                              struct phema_checkpoint *const checkpoints[4], const char *first,
                              const char *second, struct phema_error *err);
+
+/* Of twins whose data contradict their names: adds the evidence of the intervals before the newest, and
+ * leaves it to the names where it is weak.
+ *   kinds, kind  of the files of both sets, as in twins_find_newest; kinds NULL: one file has both
+ * PHEMA_ERR_FILE  a file cannot be read */
+PHEMA_FALLIBLE twins_reconsider(struct twin_decision *decision, const struct twin_pair *pair,
+                                struct candidate_list *candidates, const char *const *kinds,
+                                const char *const kind[2],
+                                const struct phema_checkpoint_options *options,
+                                struct phema_error *err);
 
 /* The twins of a checkpoint, in the arena of the candidates; NULL: it has none. Reads some 2000
  * elements of the two newest checkpoints. A note says what was decided, and by what.
