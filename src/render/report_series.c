@@ -119,6 +119,8 @@ void report_series(const struct render_style *style, const struct phema_series *
         phema_strbuf_printf(&text, ", %s each", phema_size_format(&shown, bytes));
     render_say_text(&text);
     report_notes(style, series, checks);
+    if (checks->verdict == PHEMA_SERIES_UNCHECKED) /* no warning: nothing is wrong with it */
+        render_say("%s", checks->reason);
 }
 
 void report_notes(const struct render_style *style, const struct phema_series *series,
