@@ -272,14 +272,12 @@ static void list_path(struct path *path, bool is_raw)
     path->n = 0;
     for (size_t k = 0; k < path->search->series->n && path->at; k++) {
         bool is_later = !path->n || snapshots[k].time > time_of(path, path->n - 1);
-        if (is_raw && snapshots[k].profile.shape == PHEMA_SHAPE_RAW && is_later)
-            path->at[path->n++] = k;
-        else if (!is_raw && is_later)
-            path->at[path->n++] = k;
-        else if (!is_raw) {
+        if (!is_raw && !is_later) {
             path->n = 0;
             return;
         }
+        if (is_later && (!is_raw || snapshots[k].profile.shape == PHEMA_SHAPE_RAW))
+            path->at[path->n++] = k;
     }
 }
 
