@@ -187,7 +187,8 @@ PHEMA_FALLIBLE find_snapshots(struct candidate_list *candidates,
         status = twin_files_choose(candidates, &options, err);
     bool is_layout_given = options.layout && strcmp(options.layout, "auto") != 0;
     if (status || options.name_regex || is_layout_given || candidates->n_outputs ||
-        candidates->fault || candidates->layout == &layout_manifest ||
+        candidates->fault || candidates->is_out_of_range ||
+        candidates->layout == &layout_manifest ||
         (is_any_left(candidates) && !has_averages_beside(candidates)) ||
         is_one_checkpoint(options.snapshots))
         return status;

@@ -215,14 +215,16 @@ static enum phema_status select_times(struct candidate_list *candidates,
     double *times = phema_arena_array(candidates->arena, candidates->n + 1, sizeof(*times));
     if (!times)
         return phema_fail_memory(err);
-    size_t n = 0;
+    size_t n = 0, n_before = 0;
     for (size_t i = 0; i < candidates->n; i++) {
         struct candidate *candidate = &candidates->items[i];
+        n_before += !candidate->is_left_out;
         if (candidate->named_time < options->from || candidate->named_time > options->to)
             candidate->is_left_out = true; /* comparisons with NaN, not given, are false */
         if (!candidate->is_left_out)
             times[n++] = candidate->named_time;
     }
+    candidates->is_out_of_range = n_before && !n;
     qsort(times, n, sizeof(*times), phema_compare_doubles);
     size_t distinct = 0;
     for (size_t i = 0; i < n; i++)
