@@ -299,6 +299,31 @@ enum phema_status twins_reconsider(struct twin_decision *decision, const struct 
 
 /* ---- Several pairs ---- */
 
+/* A decision names the first set or the second as the average. */
+static struct twin_judged judged_as(const struct twin_pair *pair,
+                                    const struct twin_decision *decision)
+{
+    bool is_first = decision->is_first;
+    return (struct twin_judged){.pair = pair,
+                                .decision = *decision,
+                                .average = is_first ? pair->first : pair->second,
+                                .raw = is_first ? pair->second : pair->first};
+}
+
+/* Of more sets the raw one is that which all others look back at. */
+static enum phema_status reconsider_only(struct twin_judgement *judgement,
+                                         struct candidate_list *candidates,
+                                         const struct phema_series_options *options,
+                                         struct phema_error *err)
+{
+    struct twin_judged *only = &judgement->items[0];
+    const char *const none[2] = {NULL, NULL};
+    enum phema_status status = twins_reconsider(&only->decision, only->pair, candidates, NULL, none,
+                                                &options->checkpoint, err);
+    *only = judged_as(only->pair, &only->decision);
+    return status;
+}
+
 /* Layers and parts that are alike are no twins. */
 static enum phema_status judge(struct twin_judgement *out, struct candidate_list *candidates,
                                const struct phema_series_options *options,
@@ -317,27 +342,21 @@ static enum phema_status judge(struct twin_judgement *out, struct candidate_list
             status = twin_evidence_read(&decision.evidence, checkpoints, &pairs[i], err);
         bool is_unclear = false;
         bool are_twins = !status && decide(&decision, &is_unclear, &pairs[i], is_readable);
-        if (are_twins && decision.contradicts)
-            status =
-                twins_reconsider(&decision, &pairs[i], candidates, NULL,
-                                 (const char *const[2]){NULL, NULL}, &options->checkpoint, err);
         twins_judge(out, &pairs[i], &decision, are_twins);
         if (is_unclear && !out->unclear)
             out->unclear = &pairs[i];
     }
     phema_checkpoint_close(opened[0]);
     phema_checkpoint_close(opened[1]);
-    return status;
+    return status || out->n != 1 || !out->items[0].decision.contradicts
+               ? status
+               : reconsider_only(out, candidates, options, err);
 }
 
 void twins_judge(struct twin_judgement *judgement, const struct twin_pair *pair,
                  const struct twin_decision *decision, bool are_twins)
 {
-    bool is_first = decision->is_first;
-    const struct twin_judged judged = {.pair = pair,
-                                       .decision = *decision,
-                                       .average = is_first ? pair->first : pair->second,
-                                       .raw = is_first ? pair->second : pair->first};
+    const struct twin_judged judged = judged_as(pair, decision);
     judgement->all[judgement->n_all++] = judged;
     if (are_twins)
         judgement->items[judgement->n++] = judged;
