@@ -59,10 +59,11 @@ beside() {
     beside_pids[$name]=$!
 }
 await() {
-    local status=1 # of what was killed
-    # Where a process ends at this moment, bash's own wait may have no record of it.
-    wait "${beside_pids[$1]}" 2>/dev/null || true
-    [ ! -s "build/beside/$1.status" ] || status=$(cat "build/beside/$1.status")
+    local status=0
+    wait "${beside_pids[$1]}" 2>/dev/null || status=$?
+    if [ "$status" = 127 ]; then # bash may have no record of a process that ends at this moment
+        status=$(cat "build/beside/$1.status" 2>/dev/null || echo 1)
+    fi
     unset "beside_pids[$1]"
     cat "build/beside/$1.log"
     [ "$status" = 0 ] || exit "$status"

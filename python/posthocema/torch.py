@@ -300,12 +300,13 @@ class Recorder(_Options):
         self.model, self.dir = _find_module(model, module), "" if dir is None else os.fspath(dir)
         if not self.dir and (self.every or self.times):
             raise UsageError("dir: expected a directory for the snapshots, which only every=0 goes without")
-        self.prefix, self.replace = prefix, replace
-        self.n_steps = self._n_updated = 0
+        if os.path.basename(prefix) != prefix:
+            raise UsageError(f"prefix: expected the beginning of a name, without directories, found '{prefix}'")
+        self.prefix, self.replace, self.background = prefix, replace, background
+        self.n_steps = self._n_updated = self._n_lent = 0  # lent: in blocks of copy_to the model has an average
         self.run_id = uuid.uuid4().hex
-        self._device = device
+        self._device, self.is_writer = device, _rank() == 0
         self.compensate = compensate and self.average_dtype == torch.float32
-        self.is_writer = _rank() == 0
         self._kinds: Dict[str, str] = {}  # the tensors that are recorded, by name
         self._first: Dict[str, str] = {}  # the first name of each averaged tensor
         self._names: List[str] = []  # these first names
@@ -315,13 +316,11 @@ class Recorder(_Options):
         self._residuals: List[List[torch.Tensor]] = [[] for _ in self.widths]  # to be added to them, or none
         self._checked_run = ""  # whose directory was looked through
         self._saved: Tuple[int, List[str]] = (0, [])  # step and paths of the last snapshots
-        self.background = background
         self._thread: Optional[threading.Thread] = None  # that writes
         self._writing: Tuple[int, List[str]] = (0, [])  # step and paths of what it writes
         self._failure: Optional[BaseException] = None  # of the thread
         self._memory: List[Dict[str, torch.Tensor]] = [{} for _ in self.widths]  # what it writes
         self._detach: Optional[Callable[[], None]] = None
-        self._n_lent = 0  # blocks of copy_to in which the model has an average
         self._is_closed = self._has_warned = False
         self._start()
 
@@ -345,8 +344,9 @@ class Recorder(_Options):
             log.warning("%.2g of %.2g elements are frozen, but averaged and in every snapshot; frozen_once=True stores them once", *sizes)
         if self.is_sharded and self._frozen:
             raise InputsError("frozen_once: sharded parameters are in every snapshot; give trainable_only=True to leave them out")
-        if self.is_sharded:
-            self.run_id = _shards.share(self.run_id)
+        if self._frozen and not floats:
+            raise InputsError("frozen_once: every parameter is frozen, so there is nothing to average")
+        self.run_id = _shards.share(self.run_id) if self.is_sharded else self.run_id
         self._kinds = _describe(entries)
         with self._together():
             if self.is_writer and self.dir:
@@ -427,9 +427,8 @@ class Recorder(_Options):
 
     def _frozen_metadata(self) -> Dict[str, str]:
         """What snapshots say of the frozen parameters."""
-        found = combine({name: seal for name, (seal, *_) in self._seals.items()})
-        said = {"posthoc_ema.frozen_file": f"{self.prefix}-frozen.safetensors", "posthoc_ema.frozen_digest": found}
-        return said if self._frozen else {}
+        said = {"posthoc_ema.frozen_file": f"{self.prefix}-frozen.safetensors"} if self._frozen else {}
+        return {**said, "posthoc_ema.frozen_digest": combine({n: seal for n, (seal, *_) in self._seals.items()})} if said else {}
 
     def _frozen_file(self) -> Dict[str, Contents]:
         """What is to be written before snapshots: the frozen parameters, unless the directory has them."""
@@ -662,11 +661,11 @@ class Recorder(_Options):
             self._saved = self._writing
             return
         files = self._frozen_file()  # the first to appear
-        for width, memory, (path, content) in zip(self.widths, self._memory, contents.items()):
+        for width, (path, content) in zip(self.widths, contents.items()):
             files[path] = Contents(*content, functools.partial(self._warn_of_nan, width))
-            if self.background:
-                files[path].hold(memory)
         if self.background:
+            for memory, held in zip([{}, *self._memory][-len(files) :], files.values()):
+                held.hold(memory)
             self._thread = threading.Thread(target=self._write_beside, args=(files,), name="posthocema")
             self._thread.start()
         else:

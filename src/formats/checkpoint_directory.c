@@ -225,7 +225,8 @@ enum phema_status directory_choose(const char **name, struct directory_scan *sca
                           n_files);
     const char *of = strstr(scan->file, "-of-");
     struct phema_name_buffer shown;
-    if (of && strtoul(of + strlen("-of-"), NULL, 10) > 1)
+    if (of && of > scan->file && isdigit((unsigned char)of[-1]) &&
+        strtoul(of + strlen("-of-"), NULL, 10) > 1)
         return phema_fail(err, PHEMA_ERR_FILE,
                           "holds '%s' alone, a part of a checkpoint, and no index",
                           phema_name_escape(&shown, scan->file, strlen(scan->file)));

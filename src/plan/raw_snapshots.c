@@ -156,9 +156,10 @@ static double reach(const struct path *path, size_t i)
 static bool is_break(const struct path *path, size_t i, bool are_raw)
 {
     bool may_be_initial = i == 0 && !(2 * time_of(path, 0) >= interval_of(path, 0));
+    if (may_be_initial || !(strangeness(path, i) > UNRELATED))
+        return false;
     bool is_long = false, is_faster = is_jump(path, i, &is_long);
-    return !may_be_initial && strangeness(path, i) > UNRELATED &&
-           (is_faster || (are_raw && is_long && distance(path, i, i + 1) > reach(path, i)));
+    return (is_faster || (are_raw && is_long && distance(path, i, i + 1) > reach(path, i)));
 }
 
 /* Whether most neighbours are related, and no two are so by halves. */

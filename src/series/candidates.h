@@ -299,6 +299,9 @@ bool snapshot_metadata_is_described_output(const char *path);
 /* ---- select_snapshots.c ---- */
 
 /* Leaves out files that are excluded or damaged, before others are opened. */
+/* PHEMA_ERR_USAGE  --exclude-file names what is no file of the series */
+PHEMA_FALLIBLE check_excluded(const struct candidate_list *candidates,
+                              const struct phema_series_options *options, struct phema_error *err);
 void leave_out_unopened(struct candidate_list *candidates,
                         const struct phema_series_options *options);
 

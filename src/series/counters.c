@@ -318,7 +318,9 @@ static enum phema_status count_from_one(struct candidate_list *candidates, struc
 {
     struct phema_name_buffer name;
     const struct candidate *first = counted[0].candidate;
-    if (first->named_time > 0 || n < 2)
+    const char *text = (const char *)first->time_text.data;
+    const char *unit = text ? name_unit(first->base, (size_t)(text - first->base)) : NULL;
+    if (first->named_time > 0 || n < 2 || (unit && strcmp(unit, "epochs") != 0))
         return PHEMA_OK;
     candidates->times_note = phema_arena_printf(
         candidates->arena, "times: the numbers in the names and 1, since they count from 0 ('%s')",
@@ -385,9 +387,11 @@ enum phema_status counters_apply(struct candidate_list *candidates, bool counts_
         status = read_counters(&counted[i], &list, candidates, takes_nameless, options, err);
     for (size_t i = 0; i < n_extra && !status && list.n; i++) {
         struct phema_error ignored = {0}; /* it need not be a checkpoint */
-        if (read_counters(&extra[i], &list, candidates, false, options, &ignored))
+        if (read_counters(&extra[i], &list, candidates, false, options, &ignored)) {
+            candidates->damaged = NULL;
             for (size_t c = 0; c < list.n; c++)
                 extra[i].values[c] = PHEMA_UNKNOWN;
+        }
     }
     size_t best = list.n;
     if (n_read == n && !status)

@@ -128,10 +128,16 @@ static enum phema_status find_counted(bool *is_found, struct candidate_list *can
             return status;
         status = discover_again(candidates, options, err);
         leave_out_others(candidates);
-        *is_found = !status &&
-                    !counters_apply(candidates, false, &is_vague, are_dates, &options->checkpoint,
-                                    &ignored) &&
-                    !is_vague;
+        enum phema_status counted = status ? status
+                                           : counters_apply(candidates, false, &is_vague, are_dates,
+                                                            &options->checkpoint, &ignored);
+        if (counted == PHEMA_ERR_RESOURCE && !status) {
+            *err = ignored;
+            return counted;
+        }
+        if (counted)
+            candidates->damaged = NULL;
+        *is_found = !counted && !is_vague;
         options->name_regex = *is_found ? options->name_regex : NULL;
     }
     return status;

@@ -235,7 +235,8 @@ static bool tell_folders(const struct folders *folders, const struct phema_serie
     if (n_others)
         phema_strbuf_printf(&text, " and %zu others", n_others);
     if (is_newest && chosen)
-        phema_strbuf_printf(&text, "; the newest is %s/", chosen->name);
+        phema_strbuf_printf(&text, "; the newest is %s/",
+                            phema_name_escape(&shown, chosen->name, strlen(chosen->name)));
     if (folders->n == 1)
         (void)phema_fail(err, PHEMA_ERR_INPUTS, "%s: no snapshots here; its folder %s/ holds %zu",
                          options->snapshots,

@@ -546,7 +546,7 @@ static enum phema_status read_sample(struct phema_sample *out, const struct phem
         return phema_fail_memory(err);
     enum phema_status status = PHEMA_OK;
     bool is_thin = true;
-    for (unsigned attempt = 0; attempt < 2 && !status && is_thin; attempt++) {
+    for (unsigned attempt = 0; attempt < (is_plain ? 1 : 2) && !status && is_thin; attempt++) {
         struct sampling sampling = {
             .series = series, .sample = out, .is_plain = is_plain, .is_constant = is_constant};
         phema_sample_clear(out);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* select_snapshots.c - applies --run, --from, --to, --every and --last; drops outputs of synth, duplicates
  * and raw parameters. */
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -305,33 +306,44 @@ static void leave_out_damaged(struct candidate_list *candidates,
                 candidates_leave_out(candidates, &candidates->items[i], options->damaged[d].reason);
 }
 
-/* Returns the first name that no file has, or NULL. */
-static const char *leave_out_excluded(struct candidate_list *candidates,
-                                      const struct phema_series_options *options)
+static void leave_out_excluded(struct candidate_list *candidates,
+                               const struct phema_series_options *options)
 {
-    const char *unknown = NULL;
-    for (size_t e = options->n_excluded_files; e-- > 0;) {
-        size_t i = 0;
-        while (i < candidates->n &&
-               !candidate_is_called(&candidates->items[i], options->excluded_files[e]))
-            i++;
-        if (i < candidates->n)
-            candidates_leave_out(candidates, &candidates->items[i], "as asked");
-        else
-            unknown = options->excluded_files[e];
-    }
-    return unknown;
+    for (size_t e = 0; e < options->n_excluded_files; e++)
+        for (size_t i = 0; i < candidates->n; i++)
+            if (candidate_is_called(&candidates->items[i], options->excluded_files[e])) {
+                candidates_leave_out(candidates, &candidates->items[i], "as asked");
+                break;
+            }
 }
 
-static enum phema_status fail_unknown(const struct candidate_list *candidates, const char *excluded,
-                                      struct phema_error *err)
+PHEMA_FALLIBLE check_excluded(const struct candidate_list *candidates,
+                              const struct phema_series_options *options, struct phema_error *err)
 {
     struct phema_name_buffer name, like;
     const char *label = candidates->n ? candidates->items[0].label : "";
-    return phema_fail_setting(err, PHEMA_ERR_USAGE, PHEMA_SET_EXCLUDE_FILE,
-                              "'%s' names no snapshot; names are like '%s'",
-                              phema_name_escape(&name, excluded, strlen(excluded)),
-                              phema_name_escape(&like, label, strlen(label)));
+    for (size_t e = 0; e < options->n_excluded_files; e++) {
+        const char *excluded = options->excluded_files[e];
+        size_t i = 0;
+        while (i < candidates->n && !candidate_is_called(&candidates->items[i], excluded))
+            i++;
+        if (i == candidates->n)
+            return phema_fail_setting(err, PHEMA_ERR_USAGE, PHEMA_SET_EXCLUDE_FILE,
+                                      "'%s' names no snapshot; names are like '%s'",
+                                      phema_name_escape(&name, excluded, strlen(excluded)),
+                                      phema_name_escape(&like, label, strlen(label)));
+    }
+    return PHEMA_OK;
+}
+
+/* The name that a file of Lightning would have without its version, "step=100-v1.ckpt"; 0: it has none. */
+static size_t size_without_version(const char *base)
+{
+    const char *end = strrchr(base, '.'), *at = end;
+    while (at && at > base && isdigit((unsigned char)at[-1]))
+        at--;
+    bool has_version = at && at < end && at - base > 2 && at[-1] == 'v' && at[-2] == '-';
+    return has_version ? (size_t)(at - 2 - base) : 0;
 }
 
 /* Lightning adds -v1 to the name of a file that is there already, as of a training that was resumed. */
@@ -340,13 +352,14 @@ static enum phema_status check_versions(const struct candidate_list *candidates,
                                         struct phema_error *err)
 {
     struct phema_name_buffer shown[2];
-    for (size_t i = 1; i < candidates->n && candidates->layout == &layout_lightning; i++)
-        for (size_t j = 0; j < i; j++) {
-            const struct candidate *a = &candidates->items[i], *b = &candidates->items[j];
-            if (a->is_left_out || b->is_left_out || a->named_time != b->named_time)
+    for (size_t i = 0; i < candidates->n && candidates->layout == &layout_lightning; i++) {
+        const struct candidate *newer = &candidates->items[i];
+        size_t size = newer->is_left_out ? 0 : size_without_version(newer->base);
+        for (size_t j = 0; j < candidates->n && size; j++) {
+            const struct candidate *older = &candidates->items[j];
+            if (older->is_left_out || older->named_time != newer->named_time ||
+                strncmp(older->base, newer->base, size) != 0 || older->base[size] != '.')
                 continue;
-            const struct candidate *older = strlen(a->base) < strlen(b->base) ? a : b;
-            const struct candidate *newer = older == a ? b : a;
             (void)phema_fail(err, PHEMA_ERR_INPUTS,
                              "%s: '%s' and '%s' are of one step, and the second was saved later; "
                              "leave one of them out",
@@ -355,6 +368,7 @@ static enum phema_status check_versions(const struct candidate_list *candidates,
                              phema_name_escape(&shown[1], newer->label, strlen(newer->label)));
             return phema_suggest(err, PHEMA_ERR_INPUTS, PHEMA_SET_EXCLUDE_FILE, older->label);
         }
+    }
     return PHEMA_OK;
 }
 
@@ -362,16 +376,14 @@ void leave_out_unopened(struct candidate_list *candidates,
                         const struct phema_series_options *options)
 {
     leave_out_damaged(candidates, options);
-    (void)leave_out_excluded(candidates, options);
+    leave_out_excluded(candidates, options);
 }
 
 PHEMA_FALLIBLE select_snapshots(struct candidate_list *candidates,
                                 const struct phema_series_options *options, struct phema_error *err)
 {
     leave_out_damaged(candidates, options);
-    const char *unknown = leave_out_excluded(candidates, options);
-    if (unknown)
-        return fail_unknown(candidates, unknown, err);
+    leave_out_excluded(candidates, options);
     for (size_t i = 0; i < candidates->n; i++) {
         struct candidate *candidate = &candidates->items[i];
         /* outputs in formats without metadata have a provenance in a file of their own */
@@ -395,7 +407,7 @@ PHEMA_FALLIBLE select_snapshots(struct candidate_list *candidates,
         status = leave_out_raw(candidates, options, err);
     if (!status)
         status = check_prefixes(candidates, options, err);
-    if (!status && !options->needs_no_profiles)
-        status = check_versions(candidates, options, err);
-    return status ? status : select_times(candidates, options, err);
+    if (!status)
+        status = select_times(candidates, options, err);
+    return status || options->needs_no_profiles ? status : check_versions(candidates, options, err);
 }

@@ -206,6 +206,8 @@ static enum phema_status build_series(struct series_builder *builder, struct phe
     const struct phema_series_options *options = builder->options;
     status = options->is_alone ? discover_checkpoint(&builder->candidates, options, err)
                                : find_snapshots(&builder->candidates, options, err);
+    if (!status)
+        status = check_excluded(&builder->candidates, options, err);
     if (status)
         return status;
     builder->candidates.has_times = true;
@@ -277,9 +279,9 @@ static enum phema_status open_series(struct phema_series **out, char **damaged,
         .tensor_table = {.options = &named, .filter = &builder.filter, .series = series},
     };
     enum phema_status status = series->root ? build_series(&builder, err) : phema_fail_memory(err);
-    *damaged =
-        status && builder.candidates.damaged ? strdup(builder.candidates.damaged->path) : NULL;
-    if (status && builder.candidates.damaged && !options->is_alone && !err->n_changes)
+    bool is_damaged = status == PHEMA_ERR_FILE && builder.candidates.damaged;
+    *damaged = is_damaged ? strdup(builder.candidates.damaged->path) : NULL;
+    if (is_damaged && !options->is_alone && !err->n_changes)
         explain_damaged(&builder.candidates, options->skips_damaged, err);
     for (size_t i = 0; i < builder.filter.n_includes; i++)
         phema_regex_free(builder.filter.includes[i]);
@@ -328,7 +330,10 @@ static enum phema_status open_undamaged(struct phema_series **out,
             phema_arena_printf(&memory, "%s%s", is_readable ? "damaged" : "unreadable",
                                has_path ? failure.message + size : "");
         free(path);
-        if (status && (!files[n].file || !files[n].reason))
+        bool is_new = files[n].file && files[n].reason;
+        for (size_t i = 0; i < n && is_new; i++) /* one that cannot be left out */
+            is_new = strcmp(files[i].file, files[n].file) != 0;
+        if (status && !is_new)
             break;
     }
     if (series && first) {

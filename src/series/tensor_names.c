@@ -80,16 +80,18 @@ static bool begins_state(const char *name, size_t size)
             return true;
         at += part.size + 1;
     }
-    return names_moment(name, size);
+    return false;
 }
 
 bool optimizer_find(size_t *at, const char *name, size_t size)
 {
+    bool has_moment = names_moment(name, size); /* asked once: names are of any length */
     for (*at = 0; *at < size;) {
         struct name_part part = part_at(name, size, *at);
         size_t behind = *at + part.size + 1;
         if (is_optimizer_key(part) &&
-            (*at == 0 || (behind < size && begins_state(name + behind, size - behind))))
+            (*at == 0 ||
+             (behind < size && (has_moment || begins_state(name + behind, size - behind)))))
             return true;
         *at = behind;
     }

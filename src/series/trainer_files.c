@@ -94,8 +94,10 @@ PHEMA_FALLIBLE phema_tracker_find(struct phema_tracker *out, const char *directo
         iteration = snapshot_metadata_value(common, "iteration");
     phema_checkpoint_close(common);
     const char *base = strrchr(directory, '/'), *digits = base ? base + 1 : directory;
-    if (isnan(iteration) && !strncmp(digits, "iter_", 5))
-        (void)phema_decimal_parse(&iteration, phema_span_of(digits + 5));
+    bool is_named = !strncmp(digits, "iter_", 5) && !digits[5 + strspn(digits + 5, "0123456789")];
+    double named = PHEMA_UNKNOWN;
+    if (isnan(iteration) && is_named && phema_decimal_parse(&named, phema_span_of(digits + 5)))
+        iteration = named;
     if (!status && !(iteration >= 0 && iteration < 1e15))
         status = phema_fail(err, PHEMA_ERR_FILE, "%s: has no iteration", path);
     free(path);

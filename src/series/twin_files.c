@@ -489,7 +489,7 @@ static enum phema_status compare_kinds(struct twin_decision *decision, bool *are
 static const struct kind *find_kind(const struct kinds *kinds, struct phema_span text)
 {
     const struct kind *kind = kinds->items;
-    while (phema_span_of(kind->text).data != text.data)
+    while ((const uint8_t *)kind->text != text.data)
         kind++;
     return kind;
 }
@@ -636,6 +636,7 @@ enum phema_status twin_files_choose(struct candidate_list *candidates,
             S_ISDIR(st.st_mode))
             status = expand(candidates, i, err);
     }
+    leave_out_unopened(candidates, options);
     struct kinds kinds = {.n = 0};
     bool has_equal = false;
     if (!status)

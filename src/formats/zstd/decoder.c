@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* decoder.c - Random access to decompressed content (libzstd), from a mapped file. frame_index.c
- * has walked the frames before, so that the decoder meets zstd frames only, with accepted windows.
+ * has seen all frames before, so that the decoder meets zstd frames only, with accepted windows.
  * libzstd checks sizes and checksums of frames. */
 #include "zstd/decoder.h"
 
@@ -248,6 +248,13 @@ enum phema_status zstd_content_read(struct zstd_content *content, uint64_t offse
     if (size == 0)
         return PHEMA_OK;
     bool is_back = offset < content->position;
+    uint64_t content_size = zstd_frames_content_size(content->frames);
+    if (zstd_frames_has_index(content->frames) &&
+        (offset > content_size || size > content_size - offset)) /* as the header is read */
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "the content ends too early, after %llu bytes; the file is cut short or "
+                          "damaged",
+                          (unsigned long long)content_size);
     if (zstd_frames_has_index(content->frames)) {
         struct zstd_place place = zstd_frames_find(content->frames, offset);
         if (is_back || place.first > content->position)

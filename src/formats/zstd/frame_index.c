@@ -217,10 +217,32 @@ static bool note_table(struct zstd_frames *frames, struct phema_error *ignored)
 static enum phema_status walk_anew(struct zstd_frames *frames, struct phema_error *err)
 {
     free(frames->frames);
+    free(frames->starts);
     frames->frames = NULL;
-    frames->n_frames = frames->frames_capacity = 0;
-    frames->window = frames->history = frames->least = frames->most = 0;
+    frames->starts = NULL;
+    frames->n_frames = frames->frames_capacity = frames->n_starts = 0;
+    frames->window = frames->history = frames->least = frames->most = frames->largest_frame = 0;
+    frames->is_by_table = false;
     return walk(frames, err);
+}
+
+static enum phema_status build_index(struct zstd_frames *frames, struct phema_error *err)
+{
+    frames->starts = calloc(frames->n_frames, sizeof(*frames->starts));
+    if (!frames->starts)
+        return phema_fail_memory(err);
+    uint64_t first = 0;
+    for (size_t i = 0; i < frames->n_frames; i++) {
+        const struct frame *frame = &frames->frames[i];
+        if (!frame->most)
+            continue;
+        uint64_t end = i + 1 < frames->n_frames ? frame[1].file_offset : frames->bytes.size;
+        frames->starts[frames->n_starts++] = (struct start){frame->file_offset, end, first};
+        first += frame->most;
+        if (frame->most > frames->largest_frame)
+            frames->largest_frame = frame->most;
+    }
+    return PHEMA_OK;
 }
 
 enum phema_status zstd_frames_new(struct zstd_frames **out, const struct phema_file *file,
@@ -232,8 +254,11 @@ enum phema_status zstd_frames_new(struct zstd_frames **out, const struct phema_f
         return phema_fail_memory(err);
     frames->file = file;
     frames->bytes = phema_file_span(file);
-    frames->is_by_table = note_table(frames, &ignored);
-    enum phema_status status = frames->is_by_table ? PHEMA_OK : walk_anew(frames, err);
+    frames->is_by_table = note_table(frames, &ignored) && frames->frames;
+    frames->content_size = frames->most;
+    /* by a table, ends of frames are compared from the first byte on */
+    enum phema_status status =
+        frames->is_by_table ? build_index(frames, err) : walk_anew(frames, err);
     if (status) {
         zstd_frames_free(frames);
         return status;
@@ -276,25 +301,6 @@ static bool accept_table(struct zstd_frames *frames, uint64_t content_size)
     return true;
 }
 
-static enum phema_status build_index(struct zstd_frames *frames, struct phema_error *err)
-{
-    frames->starts = calloc(frames->n_frames, sizeof(*frames->starts));
-    if (!frames->starts)
-        return phema_fail_memory(err);
-    uint64_t first = 0;
-    for (size_t i = 0; i < frames->n_frames; i++) {
-        const struct frame *frame = &frames->frames[i];
-        if (!frame->most)
-            continue;
-        uint64_t end = i + 1 < frames->n_frames ? frame[1].file_offset : frames->bytes.size;
-        frames->starts[frames->n_starts++] = (struct start){frame->file_offset, end, first};
-        first += frame->most;
-        if (frame->most > frames->largest_frame)
-            frames->largest_frame = frame->most;
-    }
-    return PHEMA_OK;
-}
-
 enum phema_status zstd_frames_settle(struct zstd_frames *frames, uint64_t content_size,
                                      struct phema_error *err)
 {
@@ -314,7 +320,8 @@ enum phema_status zstd_frames_settle(struct zstd_frames *frames, uint64_t conten
                           "zstd frames hold %llu or more",
                           (unsigned long long)content_size, (unsigned long long)frames->least);
     frames->content_size = content_size;
-    if (frames->frames && (frames->least == frames->most || accept_table(frames, content_size)))
+    if (frames->frames && !frames->starts &&
+        (frames->least == frames->most || accept_table(frames, content_size)))
         status = build_index(frames, err);
     free(frames->frames);
     frames->frames = NULL;

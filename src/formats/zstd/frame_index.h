@@ -25,7 +25,8 @@ PHEMA_FALLIBLE zstd_frames_settle(struct zstd_frames *frames, uint64_t content_s
 
 const struct phema_file *zstd_frames_file(const struct zstd_frames *frames);
 uint64_t zstd_frames_content_size(const struct zstd_frames *frames); /* once settled */
-bool zstd_frames_has_index(const struct zstd_frames *frames);        /* false before */
+/* Before it is settled: by a seek table alone. */
+bool zstd_frames_has_index(const struct zstd_frames *frames);
 /* True with an index of frames so small that backward reads are cheap. */
 bool zstd_frames_can_seek(const struct zstd_frames *frames);
 
