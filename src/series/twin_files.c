@@ -372,36 +372,42 @@ static const struct candidate *find_stray(const struct candidate_list *candidate
         most = kinds->items[k].n > most->n ? &kinds->items[k] : most;
         least = kinds->items[k].n < least->n ? &kinds->items[k] : least;
     }
-    return most->n >= RARE * least->n ? find_of_kind(candidates, kinds, least->text) : NULL;
+    return least->n == 1 && most->n >= RARE ? find_of_kind(candidates, kinds, least->text) : NULL;
+}
+
+static const struct candidate *find_beside(const struct candidate_list *candidates,
+                                           const struct candidate *file)
+{
+    for (size_t i = 0; i < candidates->n; i++)
+        if (&candidates->items[i] != file && !candidates->items[i].is_left_out &&
+            candidates->items[i].named_time == file->named_time)
+            return &candidates->items[i];
+    return NULL;
 }
 
 /* A copy beside the file of a time. */
-static enum phema_status fail_stray(const struct candidate_list *candidates,
-                                    const struct candidate *stray, const char *root,
-                                    struct phema_error *err)
+static enum phema_status fail_stray(const struct candidate *stray, const struct candidate *beside,
+                                    const char *root, struct phema_error *err)
 {
     struct phema_name_buffer shown[2];
-    const char *beside = root;
-    for (size_t i = 0; i < candidates->n; i++)
-        if (&candidates->items[i] != stray && !candidates->items[i].is_left_out &&
-            candidates->items[i].named_time == stray->named_time)
-            beside = candidates->items[i].label;
     (void)phema_fail(err, PHEMA_ERR_INPUTS,
                      "%s: '%s' is of the time of '%s', and other times have no file of its kind; "
                      "leave one of them out",
                      root, phema_name_escape(&shown[0], stray->label, strlen(stray->label)),
-                     phema_name_escape(&shown[1], beside, strlen(beside)));
+                     phema_name_escape(&shown[1], beside->label, strlen(beside->label)));
     return phema_suggest(err, PHEMA_ERR_INPUTS, PHEMA_SET_EXCLUDE_FILE, stray->label);
 }
 
-/* Lists the kinds, and proposes the one with the largest files. */
+/* Lists the kinds, and proposes the one with the largest files.
+ *   has_equal  some have one time */
 static enum phema_status fail_families(const struct candidate_list *candidates,
-                                       const struct kinds *kinds, const char *root,
+                                       const struct kinds *kinds, bool has_equal, const char *root,
                                        struct phema_error *err)
 {
     const struct candidate *stray = find_stray(candidates, kinds);
-    if (stray)
-        return fail_stray(candidates, stray, root, err);
+    const struct candidate *beside = stray ? find_beside(candidates, stray) : NULL;
+    if (beside)
+        return fail_stray(stray, beside, root, err);
     struct phema_strbuf list = {0};
     const char *largest = kinds->items[0].text;
     for (size_t k = 0; k < kinds->n; k++) {
@@ -421,9 +427,10 @@ static enum phema_status fail_families(const struct candidate_list *candidates,
     if (!status)
         status =
             phema_fail(err, PHEMA_ERR_INPUTS,
-                       "%s: several files of each time, %s, and nothing says which is the "
-                       "model; choose with %s%s@list or a manifest",
-                       root, list.data, is_in_folders ? "" : name_regex, is_in_folders ? "" : ", ");
+                       "%s: %s, %s, and nothing says which is the model; choose with %s%s@list or "
+                       "a manifest",
+                       root, has_equal ? "several files of each time" : "files of several names",
+                       list.data, is_in_folders ? "" : name_regex, is_in_folders ? "" : ", ");
     phema_strbuf_clear(&list);
     return status == PHEMA_ERR_INPUTS ? suggest_kind(candidates, kinds, largest, err) : status;
 }
@@ -449,7 +456,7 @@ static enum phema_status choose_model(struct candidate_list *candidates, const s
     if (!model || !*model)
         model = find_asked(candidates, kinds, options);
     if (!model)
-        return fail_families(candidates, kinds, options->snapshots, err);
+        return fail_families(candidates, kinds, true, options->snapshots, err);
     return leave_out_others(candidates, kinds, "beside the model", model, err);
 }
 
@@ -644,6 +651,6 @@ enum phema_status twin_files_choose(struct candidate_list *candidates,
     if (!status)
         status = find_equal_times(&has_equal, candidates, &kinds, options->snapshots, err);
     if (!status && candidates->has_families && !has_equal && kinds.n > 1)
-        return fail_families(candidates, &kinds, options->snapshots, err);
+        return fail_families(candidates, &kinds, false, options->snapshots, err);
     return !status && has_equal && kinds.n > 1 ? decide(candidates, &kinds, options, err) : status;
 }
