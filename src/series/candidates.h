@@ -204,6 +204,11 @@ PHEMA_FALLIBLE name_times_find_vague(const char **pattern, bool *is_date, unsign
 /* The last name with a date, where most names have one; NULL: they have not. */
 const char *name_times_find_date(const struct candidate_list *candidates);
 
+/* Adds a text to a regular expression, which finds it as it is. */
+void name_quote(struct phema_strbuf *out, const char *text, size_t size);
+
+/* ---- name_fields.c ---- */
+
 /* The size of a name without the extension of a checkpoint. */
 size_t name_stem_size(const char *base);
 
@@ -213,9 +218,6 @@ int name_word_rank(const char *name, size_t at);
 /* What a number at a place counts, by the word before or behind it, which is no step: "epochs"; NULL: no
  * word says it. */
 const char *name_unit(const char *name, size_t at);
-
-/* Adds a text to a regular expression, which finds it as it is. */
-void name_quote(struct phema_strbuf *out, const char *text, size_t size);
 
 /* ---- name_families.c ---- */
 

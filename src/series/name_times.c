@@ -1,41 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-/* name_times.c - the time in names that no layout knows. A name is cut into fields: the digits, and
- * the text before them. The time is the field that all names have and that is another number in
- * each. Words beside the digits only choose among several such fields. */
+/* name_times.c - the time in names that no layout knows. It is the field (name_fields.h) that all names
+ * have and that is another number in each. Words beside the digits only choose among several such
+ * fields. */
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "candidates.h"
+#include "name_fields.h"
 #include "phema/regex.h"
 
-#define MOST_FIELDS 16
-#define MOST_DIGITS 15
-#define MOST_NAMES  2048u /* all pairs are compared */
-
-struct field {
-    const char *before; /* the text from the last digits, or the start of the name, ... */
-    size_t before_size;
-    uint64_t number;
-    bool is_count;    /* no part of a decimal fraction, and not too long */
-    bool has_unit;    /* the number is written as 300k or 1.2M */
-    const char *date; /* the text of a whole date, whose first digits are the number; NULL: none */
-    size_t date_size;
-};
+#define MOST_NAMES 2048u /* all pairs are compared */
 
 /* A number with a unit as a regular expression. The unit ends the word, or stands before the word of
  * what is counted. */
 #define WITH_UNIT "[0-9]+(?:\\.[0-9]+)?(?:[kKmMbBGT](?=[^A-Za-z]|$|tok|step|it))?"
-
-struct numbered_name {
-    const char *base;
-    const char *label; /* with the folder */
-    size_t stem_size;  /* without the extension */
-    struct field fields[MOST_FIELDS];
-    size_t n_fields;
-};
 
 /* A field of the first name, and what the others have in its place. */
 struct clock_field {
@@ -44,188 +24,6 @@ struct clock_field {
     int rank;      /* by its word; lower is better, negative never */
     uint64_t last; /* the largest number */
 };
-
-size_t name_stem_size(const char *base)
-{
-    const char *extension = NULL;
-    size_t size = strlen(base);
-    if (phema_format_from_path(&extension, base, PHEMA_NAMES_SNAPSHOT))
-        size -= strlen(extension);
-    return size;
-}
-
-/* The size of "0.3k" at a place in a name, whose number is whole; 0: another text is there. */
-static size_t read_unit(struct field *field, const char *text, size_t size)
-{
-    static const char *const words[] = {"tok", "step", "it"};
-    size_t digits = 0, end = 0;
-    while (digits < size && isdigit((unsigned char)text[digits]))
-        digits++;
-    end = digits;
-    if (end + 1 < size && text[end] == '.' && isdigit((unsigned char)text[end + 1]))
-        for (end++; end < size && isdigit((unsigned char)text[end]);)
-            end++;
-    if (end == size || end > MOST_DIGITS || !strchr("kKmMbBGT", text[end]))
-        return 0;
-    size_t after = end + 1;
-    bool ends_word = after == size || !isalpha((unsigned char)text[after]);
-    for (size_t w = 0; w < ARRAY_LEN(words) && !ends_word; w++)
-        ends_word = size - after >= strlen(words[w]) &&
-                    memcmp(text + after, words[w], strlen(words[w])) == 0;
-    double number = 0;
-    if (!ends_word ||
-        !name_number_read(&number, (struct phema_span){(const uint8_t *)text, after}) ||
-        number != floor(number) || number >= 0x1p53)
-        return 0;
-    field->number = (uint64_t)number;
-    field->is_count = field->has_unit = true;
-    return after;
-}
-
-/* Of cut. */
-enum reading {
-    READ_FRACTIONS = 1, /* both numbers of "50.1" are counts */
-    READ_DATES = 2,
-    READ_SHORT_TIMES = 4 /* "_16" behind a date is an hour */
-};
-
-/* By the word before the digits: steps, then anything, then epochs; parts of a checkpoint and
- * settings are no times. */
-static int rank_of_word(const struct field *field)
-{
-    static const struct {
-        const char *word;
-        int rank;
-    } words[] = {
-        {"step", 0},   {"steps", 0},  {"iter", 0},   {"iteration", 0}, {"it", 0},
-        {"ba", 0},     {"batch", 0},  {"update", 0}, {"updates", 0},   {"kimg", 0},
-        {"nimg", 0},   {"img", 0},    {"epoch", 2},  {"epochs", 2},    {"ep", 2},
-        {"rank", -1},  {"part", -1},  {"shard", -1}, {"version", -1},  {"v", -1},
-        {"seed", -1},  {"fold", -1},  {"run", -1},   {"exp", -1},      {"trial", -1},
-        {"loss", -1},  {"acc", -1},   {"score", -1}, {"fid", -1},      {"lr", -1},
-        {"decay", -1}, {"sigma", -1},
-    };
-    size_t end = field->before_size;
-    while (end > 0 && !isalpha((unsigned char)field->before[end - 1]))
-        end--;
-    size_t begin = end;
-    while (begin > 0 && isalpha((unsigned char)field->before[begin - 1]))
-        begin--;
-    for (size_t i = 0; i < ARRAY_LEN(words); i++)
-        if (strlen(words[i].word) == end - begin &&
-            strncasecmp(field->before + begin, words[i].word, end - begin) == 0)
-            /* "model:v3" is the fourth one that was saved */
-            return words[i].rank < 0 && begin && field->before[begin - 1] == ':' ? 2
-                                                                                 : words[i].rank;
-    return 1;
-}
-
-int name_word_rank(const char *name, size_t at)
-{
-    size_t begin = at;
-    while (begin > 0 && !isdigit((unsigned char)name[begin - 1]))
-        begin--;
-    return rank_of_word(&(struct field){.before = name + begin, .before_size = at - begin});
-}
-
-const char *name_unit(const char *name, size_t at)
-{
-    static const struct {
-        const char *word, *unit;
-    } words[] = {{"epoch", "epochs"},  {"epochs", "epochs"},  {"ep", "epochs"},
-                 {"kimg", "kimg"},     {"img", "images"},     {"nimg", "images"},
-                 {"images", "images"}, {"tok", "tokens"},     {"token", "tokens"},
-                 {"tokens", "tokens"}, {"sample", "samples"}, {"samples", "samples"}};
-    size_t before = at, end = at + strspn(name + at, "0123456789.");
-    end += name[end] && strchr("kKMBGT", name[end]) && name[end + 1] != 'i';
-    while (before > 0 && strchr("-_=. ", name[before - 1]))
-        before--;
-    size_t begin = before, behind = end;
-    while (begin > 0 && isalpha((unsigned char)name[begin - 1]))
-        begin--;
-    while (isalpha((unsigned char)name[end]))
-        end++;
-    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
-        size_t size = strlen(words[i].word);
-        if ((size == before - begin && strncasecmp(name + begin, words[i].word, size) == 0) ||
-            (size == end - behind && strncasecmp(name + behind, words[i].word, size) == 0))
-            return words[i].unit;
-    }
-    return NULL;
-}
-
-static int rank_of(const struct field *field)
-{
-    return field->date ? -1 : rank_of_word(field);
-}
-
-/* Makes the date at a place a field. The word "step" before it says that it is none. */
-static size_t read_date(struct field *field, const char *name, size_t at, size_t end,
-                        bool takes_short)
-{
-    size_t n_letters = 0;
-    size_t size = name_date_size(&n_letters, name, at, end, takes_short);
-    int rank = rank_of_word(field);
-    if (!size || rank == 0 || rank == 2)
-        return 0;
-    field->before_size -= n_letters;
-    field->date = name + at - n_letters;
-    field->date_size = size + n_letters;
-    for (size_t i = at; i < at + size; i++) /* equal where all digits are */
-        if (isdigit((unsigned char)name[i]) && field->number < UINT64_MAX / 100)
-            field->number = field->number * 10 + (uint64_t)(name[i] - '0');
-    field->is_count = true;
-    return size;
-}
-
-static void cut(struct numbered_name *out, const char *base, const char *label, unsigned reading)
-{
-    *out = (struct numbered_name){.base = base, .label = label, .stem_size = name_stem_size(base)};
-    size_t begin = 0, at = 0;
-    while (at < out->stem_size && out->n_fields < MOST_FIELDS) {
-        if (!isdigit((unsigned char)base[at])) {
-            at++;
-            continue;
-        }
-        size_t end = at;
-        struct field *field = &out->fields[out->n_fields++];
-        *field = (struct field){.before = base + begin, .before_size = at - begin};
-        size_t whole = reading & READ_DATES
-                           ? read_date(field, base, at, out->stem_size, reading & READ_SHORT_TIMES)
-                           : 0;
-        if (!whole)
-            whole = read_unit(field, base + at, out->stem_size - at);
-        if (whole) {
-            begin = at += whole;
-            continue;
-        }
-        for (; end < out->stem_size && isdigit((unsigned char)base[end]); end++)
-            if (end - at < MOST_DIGITS)
-                field->number = field->number * 10 + (uint64_t)(base[end] - '0');
-        bool is_after_point =
-            at >= 2 && base[at - 1] == '.' && isdigit((unsigned char)base[at - 2]);
-        bool is_before_point =
-            end + 1 < out->stem_size && base[end] == '.' && isdigit((unsigned char)base[end + 1]);
-        field->is_count = end - at <= MOST_DIGITS &&
-                          ((reading & READ_FRACTIONS) || (!is_after_point && !is_before_point));
-        begin = at = end;
-    }
-}
-
-static bool is_same_text(const struct field *a, const struct field *b)
-{
-    return a->before_size == b->before_size && memcmp(a->before, b->before, a->before_size) == 0;
-}
-
-/* The nth field of a name after this text; NULL: it has none. */
-static const struct field *find_field(const struct numbered_name *name, const struct field *like,
-                                      unsigned nth)
-{
-    for (size_t f = 0; f < name->n_fields; f++)
-        if (is_same_text(&name->fields[f], like) && nth-- == 0)
-            return &name->fields[f];
-    return NULL;
-}
 
 struct numbered {
     uint64_t number;
@@ -264,7 +62,7 @@ static bool is_time(struct clock_field *clock, size_t *n_having, const struct nu
     bool is_count = clock->rank >= 0;
     *n_having = 0;
     for (size_t i = 0; i < n && is_count; i++) {
-        const struct field *field = find_field(&names[i], clock->field, clock->nth);
+        const struct field *field = name_find_field(&names[i], clock->field, clock->nth);
         if (!field)
             continue;
         is_count = field->is_count;
@@ -286,10 +84,10 @@ static bool are_in_step(const struct clock_field *a, const struct clock_field *b
 {
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < i; j++) {
-            const struct field *ai = find_field(&names[i], a->field, a->nth);
-            const struct field *aj = find_field(&names[j], a->field, a->nth);
-            const struct field *bi = find_field(&names[i], b->field, b->nth);
-            const struct field *bj = find_field(&names[j], b->field, b->nth);
+            const struct field *ai = name_find_field(&names[i], a->field, a->nth);
+            const struct field *aj = name_find_field(&names[j], a->field, a->nth);
+            const struct field *bi = name_find_field(&names[i], b->field, b->nth);
+            const struct field *bj = name_find_field(&names[j], b->field, b->nth);
             if (ai && aj && bi && bj && (ai->number < aj->number) != (bi->number < bj->number))
                 return false;
         }
@@ -303,8 +101,8 @@ static bool are_multiples(const struct clock_field clocks[2], const struct numbe
     double first = (double)clocks[0].field->number, second = (double)clocks[1].field->number;
     bool are_equal = n > 2 && clocks[0].last != clocks[1].last;
     for (size_t i = 0; i < n && are_equal; i++) {
-        const struct field *a = find_field(&names[i], clocks[0].field, clocks[0].nth);
-        const struct field *b = find_field(&names[i], clocks[1].field, clocks[1].nth);
+        const struct field *a = name_find_field(&names[i], clocks[0].field, clocks[0].nth);
+        const struct field *b = name_find_field(&names[i], clocks[1].field, clocks[1].nth);
         are_equal = a && b && (double)a->number * second == (double)b->number * first;
     }
     return are_equal;
@@ -418,7 +216,7 @@ static bool have_short_times(const struct numbered_name *names, size_t n)
         const struct field *date = find_date(&names[i]);
         if (!date)
             continue;
-        cut(&longer, names[i].base, names[i].label, READ_DATES | READ_SHORT_TIMES);
+        name_cut(&longer, names[i].base, names[i].label, READ_DATES | READ_SHORT_TIMES);
         if (find_date(&longer)->date_size == date->date_size)
             return false;
         first = first ? first : date;
@@ -446,12 +244,13 @@ static size_t list_names(struct numbered_name *names, const struct candidate_lis
     for (size_t i = 0; i < candidates->n && n < MOST_NAMES; i++) {
         if (candidates->items[i].path && !candidates->items[i].is_excluded &&
             may_be_checkpoint(candidates, &candidates->items[i], &scratch))
-            cut(&names[n++], candidates->items[i].base, candidates->items[i].label, READ_DATES);
+            name_cut(&names[n++], candidates->items[i].base, candidates->items[i].label,
+                     READ_DATES);
         phema_arena_clear(&scratch);
     }
     unsigned reading = find_reading(names, n) | (takes_fractions ? READ_FRACTIONS : 0);
     for (size_t i = 0; i < n && reading != READ_DATES; i++)
-        cut(&names[i], names[i].base, names[i].label, reading);
+        name_cut(&names[i], names[i].base, names[i].label, reading);
     return n;
 }
 
@@ -481,9 +280,9 @@ static bool has_same_numbers(struct clock_field *clock, const struct clock_field
 static bool is_covered(const struct numbered_name *name, const struct clock_field *best,
                        const struct other_kind *others, size_t n_others)
 {
-    bool is_one = find_field(name, best->field, best->nth) != NULL;
+    bool is_one = name_find_field(name, best->field, best->nth) != NULL;
     for (size_t k = 0; k < n_others && !is_one; k++)
-        is_one = find_field(name, others[k].clock.field, others[k].clock.nth) != NULL;
+        is_one = name_find_field(name, others[k].clock.field, others[k].clock.nth) != NULL;
     return is_one;
 }
 
@@ -498,8 +297,8 @@ static size_t find_other_kinds(struct other_kind others[MOST_OTHERS],
         for (size_t f = 0; f < names[i].n_fields && !is_found && n_others < MOST_OTHERS; f++) {
             struct clock_field clock = {.field = &names[i].fields[f]};
             for (size_t g = 0; g < f; g++)
-                clock.nth += is_same_text(&names[i].fields[g], clock.field);
-            clock.rank = rank_of(clock.field);
+                clock.nth += field_has_text(&names[i].fields[g], clock.field);
+            clock.rank = field_rank(clock.field);
             is_found = has_same_numbers(&clock, best, names, n, numbers);
             if (is_found)
                 others[n_others++] = (struct other_kind){&names[i], clock};
@@ -515,7 +314,7 @@ static bool has_unit(const struct field *like, unsigned nth, const struct number
                      size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        const struct field *field = find_field(&names[i], like, nth);
+        const struct field *field = name_find_field(&names[i], like, nth);
         if (field && field->has_unit)
             return true;
     }
@@ -552,8 +351,8 @@ static enum phema_status find_times(const char **pattern, bool *counts_steps,
             struct clock_field clock = {.field = &names[i].fields[f]};
             size_t n_having = 0;
             for (size_t g = 0; g < f; g++)
-                clock.nth += is_same_text(&names[i].fields[g], clock.field);
-            clock.rank = rank_of(clock.field);
+                clock.nth += field_has_text(&names[i].fields[g], clock.field);
+            clock.rank = field_rank(clock.field);
             if (!is_time(&clock, &n_having, names, n, numbers) || n_having < n_all)
                 continue;
             n_found = n_having > n_all ? 0 : n_found;
@@ -600,7 +399,7 @@ static bool differs(bool *is_part, const struct clock_field *clock,
 {
     bool is_other = false, is_count = true;
     for (size_t i = 0; i < n; i++) {
-        const struct field *field = find_field(&names[i], clock->field, clock->nth);
+        const struct field *field = name_find_field(&names[i], clock->field, clock->nth);
         is_count = is_count && field && field->is_count;
         is_other = is_other || !field || field->number != clock->field->number;
     }
@@ -637,8 +436,8 @@ enum phema_status name_times_find_vague(const char **pattern, bool *is_date, uns
         struct clock_field clock = {.field = &names[0].fields[f]};
         bool is_part = false;
         for (size_t g = 0; g < f; g++)
-            clock.nth += is_same_text(&names[0].fields[g], clock.field);
-        clock.rank = rank_of(clock.field);
+            clock.nth += field_has_text(&names[0].fields[g], clock.field);
+        clock.rank = field_rank(clock.field);
         bool is_one = differs(&is_part, &clock, names, n);
         if (is_part)
             return PHEMA_OK;

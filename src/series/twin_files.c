@@ -12,33 +12,6 @@
 #include "phema/setting.h"
 #include "twins.h"
 
-/* ---- Folders ---- */
-
-/* Puts the checkpoints in the folder of candidate i into its place. */
-static enum phema_status expand(struct candidate_list *candidates, size_t i,
-                                struct phema_error *err)
-{
-    const struct candidate folder = candidates->items[i];
-    const char *const *paths = NULL;
-    size_t n = 0;
-    if (!phema_folder_list(&paths, &n, candidates->arena, folder.path))
-        return phema_fail_memory(err);
-    for (size_t p = 0; p < n; p++) {
-        struct candidate *candidate = p ? candidates_add(candidates) : &candidates->items[i];
-        if (!candidate)
-            return phema_fail_memory(err);
-        *candidate = folder;
-        candidate->path = paths[p];
-        candidate->label = folder.label;
-        if (strlen(paths[p]) > strlen(folder.path))
-            candidate->label = phema_arena_printf(candidates->arena, "%s%s", folder.label,
-                                                  paths[p] + strlen(folder.path));
-        if (!candidate->label)
-            return phema_fail_memory(err);
-    }
-    return PHEMA_OK;
-}
-
 /* ---- Kinds of files ---- */
 
 /* The size of a number at a place in a label, with its decimals and its unit (1.2M). */
@@ -543,106 +516,11 @@ static enum phema_status decide(struct candidate_list *candidates, struct kinds 
                                      (candidates->asks_for_raw ? raw : average)->text, err);
 }
 
-/* ---- Two folders ---- */
-
-/* The files of each folder; false: a file stands beside them, or there are not two folders. */
-static bool list_folders(struct candidate_list *candidates, size_t *n_first)
-{
-    size_t n_folders = 0;
-    struct candidate_list listed = {.arena = candidates->arena};
-    for (size_t i = 0; i < candidates->n; i++) {
-        const struct candidate *folder = &candidates->items[i];
-        const char *const *paths = NULL;
-        size_t n = 0;
-        struct stat st;
-        if (!folder->path || stat(folder->path, &st) || !S_ISDIR(st.st_mode) ||
-            !phema_folder_list(&paths, &n, candidates->arena, folder->path) || n < 2)
-            continue;
-        *n_first = n_folders++ == 0 ? n : *n_first;
-        for (size_t p = 0; p < n && n_folders <= 2; p++) {
-            struct candidate *file = candidates_add(&listed);
-            if (!file)
-                return false;
-            file->path = paths[p];
-            file->base = phema_path_last_name(paths[p]);
-            file->label = phema_arena_printf(candidates->arena, "%s/%s", folder->base, file->base);
-            if (!file->label)
-                return false;
-        }
-    }
-    candidates->items = listed.items;
-    candidates->n = listed.n;
-    return n_folders == 2;
-}
-
-/* Whether the first n candidates are of the same times as the others. */
-static bool are_equal_times(const struct candidate_list *candidates, size_t n)
-{
-    bool are_equal = 2 * n == candidates->n;
-    for (size_t i = 0; i < n && are_equal; i++) {
-        are_equal = false;
-        for (size_t k = n; k < candidates->n && !are_equal; k++)
-            are_equal = candidates->items[i].named_time == candidates->items[k].named_time;
-    }
-    return are_equal;
-}
-
-enum phema_status twin_folders_find(bool *is_found, struct candidate_list *candidates,
-                                    struct phema_series_options *options, struct phema_error *err)
-{
-    bool counts_steps = false;
-    size_t n_first = 0;
-    *is_found = false;
-    if (!list_folders(candidates, &n_first))
-        return PHEMA_OK;
-    enum phema_status status =
-        name_times_find(&options->name_regex, &counts_steps, candidates, err);
-    if (status || !options->name_regex)
-        return status;
-    status = discover_again(candidates, options, err);
-    if (status || !are_equal_times(candidates, n_first))
-        return status;
-    status = candidates_tell_field(candidates, options->name_regex, err);
-    if (!status)
-        status = twin_files_choose(candidates, options, err);
-    *is_found = !status;
-    return status == PHEMA_ERR_INPUTS ? PHEMA_OK : status; /* two runs, or parts of a model */
-}
-
-/* A training that ended while it saved leaves a newest folder without the model. */
-static void leave_out_unsaved(struct candidate_list *candidates)
-{
-    struct candidate *newest = NULL;
-    struct stat st;
-    const char *const *paths = NULL;
-    size_t n_folders = 0, n = 0;
-    for (size_t i = 0; i < candidates->n; i++) {
-        struct candidate *candidate = &candidates->items[i];
-        if (candidate->is_left_out || !candidate->path || stat(candidate->path, &st) ||
-            !S_ISDIR(st.st_mode))
-            continue;
-        n_folders++;
-        if (!newest || candidate->named_time > newest->named_time)
-            newest = candidate;
-    }
-    if (n_folders > 1 && phema_folder_list(&paths, &n, candidates->arena, newest->path) && n == 0)
-        candidates_leave_out(candidates, newest,
-                             "without a checkpoint: its trainer has not finished it");
-}
-
 enum phema_status twin_files_choose(struct candidate_list *candidates,
                                     const struct phema_series_options *options,
                                     struct phema_error *err)
 {
-    struct stat st;
-    enum phema_status status = PHEMA_OK;
-    leave_out_unsaved(candidates);
-    for (size_t i = 0, n = candidates->n; i < n && !status; i++) {
-        const struct candidate *candidate = &candidates->items[i];
-        if (!candidate->is_left_out && candidate->path && stat(candidate->path, &st) == 0 &&
-            S_ISDIR(st.st_mode))
-            status = expand(candidates, i, err);
-    }
+    enum phema_status status = snapshot_folders_expand(candidates, err);
     leave_out_unopened(candidates, options);
     struct kinds kinds = {.n = 0};
     bool has_equal = false;

@@ -266,3 +266,27 @@ enum phema_status twin_pairs_find(struct twin_pair best[MOST_PAIRS], size_t *n_b
             best[(*n_best)++] = pairs[i];
     return PHEMA_OK;
 }
+
+/* ---- Names as hints ---- */
+
+bool says_average(struct phema_span prefix)
+{
+    static const char *const words[] = {"ema",    "avg", "average", "averaged", "averages",
+                                        "shadow", "swa", "polyak",  "teacher",  "target"};
+    const char *text = (const char *)prefix.data;
+    for (size_t at = 0, end; at < prefix.size; at = end + 1) {
+        for (end = at; end < prefix.size && isalpha((unsigned char)text[end]);)
+            end++;
+        for (size_t i = 0; i < ARRAY_LEN(words); i++)
+            if (strlen(words[i]) == end - at && strncasecmp(text + at, words[i], end - at) == 0)
+                return true;
+    }
+    return false;
+}
+
+const char *twin_show(struct phema_name_buffer *shown, struct phema_span prefix)
+{
+    size_t size = prefix.size;
+    size -= size && prefix.data[size - 1] == '.';
+    return phema_name_escape(shown, size ? (const char *)prefix.data : ".", size ? size : 1);
+}

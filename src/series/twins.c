@@ -22,8 +22,6 @@
 /* Squared cosine of a step of an average and the way to the raw set; that of sets without relation is
  * 0.25. */
 #define LEAST_TOWARDS 0.5
-/* Averages that differ by so little, squared, to that of the raw set: by the rounding of a dtype. */
-#define LEAST_APART 0.01
 /* Where no name says average: two networks that began alike have margins up to 0.18. */
 #define LEAST_UNNAMED 0.2
 
@@ -32,23 +30,6 @@
  * averages 168 looked like the raw set in the newest interval, and 2 by more than this in all. */
 #define LEAST_AGAINST  0.1
 #define MOST_INTERVALS 32
-
-/* ---- Names as hints ---- */
-
-bool says_average(struct phema_span prefix)
-{
-    static const char *const words[] = {"ema",    "avg", "average", "averaged", "averages",
-                                        "shadow", "swa", "polyak",  "teacher",  "target"};
-    const char *text = (const char *)prefix.data;
-    for (size_t at = 0, end; at < prefix.size; at = end + 1) {
-        for (end = at; end < prefix.size && isalpha((unsigned char)text[end]);)
-            end++;
-        for (size_t i = 0; i < ARRAY_LEN(words); i++)
-            if (strlen(words[i]) == end - at && strncasecmp(text + at, words[i], end - at) == 0)
-                return true;
-    }
-    return false;
-}
 
 /* ---- The newest checkpoints ---- */
 
@@ -127,13 +108,6 @@ bool twins_split(struct split_name *out, const struct twins *twins, const char *
         return !is_optimizer_state(name, size);
     }
     return false;
-}
-
-static const char *show(struct phema_name_buffer *shown, struct phema_span prefix)
-{
-    size_t size = prefix.size;
-    size -= size && prefix.data[size - 1] == '.';
-    return phema_name_escape(shown, size ? (const char *)prefix.data : ".", size ? size : 1);
 }
 
 /* Whether the average moves towards the raw set, or stands still: moments of gradients do neither. */
@@ -224,7 +198,7 @@ static enum phema_status fail_unclear(const char *root, const struct twin_pair *
         err, PHEMA_ERR_INPUTS,
         "%s: '%s' and '%s' have the same tensors, and nothing says whether one is the "
         "average of the other; %s chooses one of them, %s. takes both",
-        root, show(&first, pair->first), show(&second, pair->second),
+        root, twin_show(&first, pair->first), twin_show(&second, pair->second),
         phema_setting_name(PHEMA_SET_KEY), phema_setting_equals(PHEMA_SET_KEY));
 }
 
@@ -362,172 +336,6 @@ void twins_judge(struct twin_judgement *judgement, const struct twin_pair *pair,
         judgement->items[judgement->n++] = judged;
 }
 
-/* Neither a frozen model nor a copy of the raw parameters is an average, where there is one. */
-static bool is_none(const struct twin_judged *judged)
-{
-    const struct twin_evidence *evidence = &judged->decision.evidence;
-    return judged->decision.is_still || (evidence->sizes[0] > 0 && evidence->apart == 0);
-}
-
-static void drop_others(struct twin_judgement *judgement)
-{
-    size_t n = 0;
-    bool is_any = false;
-    for (size_t i = 0; i < judgement->n; i++)
-        is_any = is_any || !is_none(&judgement->items[i]);
-    for (size_t i = 0; i < judgement->n && is_any; i++)
-        if (!is_none(&judgement->items[i]))
-            judgement->items[n++] = judgement->items[i];
-    judgement->n = is_any ? n : judgement->n;
-}
-
-static bool averages(const struct twin_judgement *judgement, struct phema_span average,
-                     struct phema_span raw)
-{
-    for (size_t i = 0; i < judgement->n; i++)
-        if (twin_spans_compare(judgement->items[i].average, average) == 0 &&
-            twin_spans_compare(judgement->items[i].raw, raw) == 0)
-            return true;
-    return false;
-}
-
-static bool is_average_of_any(const struct twin_judgement *judgement, struct phema_span set)
-{
-    for (size_t i = 0; i < judgement->n; i++)
-        if (twin_spans_compare(judgement->items[i].average, set) == 0)
-            return true;
-    return false;
-}
-
-/* Leaves the pairs of one raw set: the one that all others look back at. Returns another raw set,
- * whose averages are as good; {NULL, 0}: there is one. */
-static struct phema_span keep_one_raw(struct twin_judgement *judgement)
-{
-    struct phema_span raw = {NULL, 0}, other = {NULL, 0};
-    size_t n = 0;
-    for (size_t i = 0; i < judgement->n; i++) {
-        const struct twin_judged *judged = &judgement->items[i];
-        if (is_average_of_any(judgement, judged->raw))
-            continue;
-        raw = raw.data ? raw : judged->raw;
-        if (!span_begins_with(raw, judged->raw) && !span_begins_with(judged->raw, raw) &&
-            !averages(judgement, judged->average, raw))
-            other = judged->raw;
-    }
-    for (size_t i = 0; i < judgement->n && raw.data; i++)
-        if (twin_spans_compare(judgement->items[i].raw, raw) == 0)
-            judgement->items[n++] = judgement->items[i];
-    judgement->n = raw.data ? n : judgement->n;
-    return other;
-}
-
-/* Of several averages of one raw set, those whose names say average, if there are any. */
-static void prefer_named(struct twin_judgement *judgement)
-{
-    size_t n = 0, n_named = 0;
-    for (size_t i = 0; i < judgement->n; i++)
-        n_named += says_average(judgement->items[i].average);
-    for (size_t i = 0; i < judgement->n && n_named; i++)
-        if (says_average(judgement->items[i].average))
-            judgement->items[n++] = judgement->items[i];
-    judgement->n = n_named ? n : judgement->n;
-}
-
-/* Whether a name has the decay of a SPEC as a number: "ema_0.99" of "ema:decay=0.99". */
-static bool has_decay(struct phema_span name, const char *spec)
-{
-    static const char key[] = "decay=";
-    const char *decay = strstr(spec, key);
-    size_t size = decay ? strspn(decay + strlen(key), "0123456789.") : 0;
-    const uint8_t *end = name.data + name.size;
-    const uint8_t *at = size ? memmem(name.data, name.size, decay + strlen(key), size) : NULL;
-    return at && (at == name.data || !isdigit(at[-1])) && (at + size == end || !isdigit(at[size]));
-}
-
-/* Of several averages, those whose names have the decay that the options give, if there are any. */
-static void prefer_asked(struct twin_judgement *judgement,
-                         const struct phema_series_options *options)
-{
-    size_t n = 0;
-    const char *spec = options->n_input_profiles == 1 ? options->input_profiles[0] : "";
-    for (size_t i = 0; i < judgement->n; i++)
-        if (has_decay(judgement->items[i].average, spec)) {
-            struct twin_judged found = judgement->items[i];
-            judgement->items[n++] = found;
-        }
-    judgement->n = n ? n : judgement->n;
-}
-
-/* Whether two averages are one in two dtypes: far nearer to each other than to the raw set. */
-static bool are_same(const struct twin_judgement *judgement, const struct twin_judged *a,
-                     const struct twin_judged *b)
-{
-    for (size_t i = 0; i < judgement->n_all; i++) {
-        const struct twin_pair *pair = judgement->all[i].pair;
-        bool is_theirs = (twin_spans_compare(pair->first, a->average) == 0 &&
-                          twin_spans_compare(pair->second, b->average) == 0) ||
-                         (twin_spans_compare(pair->first, b->average) == 0 &&
-                          twin_spans_compare(pair->second, a->average) == 0);
-        if (is_theirs)
-            return judgement->all[i].decision.evidence.apart <=
-                   LEAST_APART * a->decision.evidence.apart;
-    }
-    return false;
-}
-
-/* Another average of the model than the first; {NULL, 0}: there is none. */
-static struct phema_span find_second(const struct twin_judgement *judgement)
-{
-    const struct twin_judged *first = &judgement->items[0];
-    for (size_t i = 1; i < judgement->n; i++) {
-        struct phema_span second = judgement->items[i].average;
-        if (!span_begins_with(first->average, second) &&
-            !span_begins_with(second, first->average) &&
-            !are_same(judgement, first, &judgement->items[i]))
-            return second;
-    }
-    return (struct phema_span){NULL, 0};
-}
-
-static enum phema_status fail_several(const char *root, struct phema_span first,
-                                      struct phema_span second, const char *what, const char *how,
-                                      struct phema_error *err)
-{
-    struct phema_name_buffer shown[2];
-    return phema_fail(err, PHEMA_ERR_INPUTS, "%s: '%s' and '%s' %s; %s chooses one", root,
-                      show(&shown[0], first), show(&shown[1], second), what, how);
-}
-
-enum phema_status twins_select(struct twin_judgement *judgement,
-                               const struct candidate_list *candidates,
-                               const struct phema_series_options *options, const char *how,
-                               struct phema_error *err)
-{
-    const char *root = options->snapshots;
-    const struct twin_judged *first = &judgement->items[0];
-    drop_others(judgement);
-    struct phema_span other = keep_one_raw(judgement);
-    if (other.data && !options->needs_no_profiles) {
-        (void)fail_several(root, first->raw, other, "both have averages", how, err);
-        return candidates->asks_for_raw ? phema_suggest(err, PHEMA_ERR_INPUTS, PHEMA_SET_KEY, ".")
-                                        : PHEMA_ERR_INPUTS;
-    }
-    if (candidates->asks_for_raw || options->needs_no_profiles)
-        return PHEMA_OK;
-    struct phema_name_buffer average, raw;
-    if (first->decision.is_still)
-        return phema_fail(err, PHEMA_ERR_INPUTS,
-                          "%s: '%s' does not change, so that it is no average of '%s'; %s chooses "
-                          "one of them",
-                          root, show(&average, first->average), show(&raw, first->raw), how);
-    prefer_named(judgement);
-    prefer_asked(judgement, options);
-    struct phema_span second = find_second(judgement);
-    return second.data ? fail_several(root, first->average, second,
-                                      "are both averages of one model", how, err)
-                       : PHEMA_OK;
-}
-
 /* ---- The pair of a checkpoint ---- */
 
 /* A parameter that stands beside the raw set below one parent, so that the set is a fragment of a
@@ -568,7 +376,7 @@ static enum phema_status check_whole(const struct candidate_list *candidates,
         err, PHEMA_ERR_INPUTS,
         "%s: '%s' is the average of '%s' alone, and other parameters of the model, such as '%s', "
         "have none; %s%s takes one set, %s. all",
-        root, show(&average, judged->average), show(&raw, judged->raw),
+        root, twin_show(&average, judged->average), twin_show(&raw, judged->raw),
         phema_name_escape(&beside, sibling->name, sibling->name_size),
         phema_setting_equals(PHEMA_SET_KEY), average.text, phema_setting_equals(PHEMA_SET_KEY));
     return candidates->asks_for_raw ? phema_suggest(err, PHEMA_ERR_INPUTS, PHEMA_SET_KEY, ".")
@@ -628,8 +436,8 @@ static enum phema_status take(const struct twins **out, struct candidate_list *c
     if (!*out)
         return phema_fail_memory(err);
     note_others(candidates, *out, checkpoint);
-    return twins_tell(candidates, &chosen->decision, n, show(&raw, chosen->raw),
-                      show(&average, chosen->average), err);
+    return twins_tell(candidates, &chosen->decision, n, twin_show(&raw, chosen->raw),
+                      twin_show(&average, chosen->average), err);
 }
 
 enum phema_status twins_find(const struct twins **out, struct candidate_list *candidates,
@@ -652,7 +460,7 @@ enum phema_status twins_find(const struct twins **out, struct candidate_list *ca
     if (!status && n)
         status = choose_pair(&judgement, candidates, options, checkpoint, err);
     if (!status && judgement.n && options->needs_no_profiles && judgement.items[0].average.size &&
-        find_second(&judgement).data) {
+        twins_second(&judgement).data) {
         struct phema_span key = judgement.items[0].average;
         candidates->key_to_choose =
             phema_arena_copy(candidates->arena, (const char *)key.data, key.size - 1);

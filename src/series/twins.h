@@ -27,6 +27,11 @@ PHEMA_FALLIBLE twin_pairs_find(struct twin_pair best[MOST_PAIRS], size_t *n_best
                                struct phema_arena *arena, const struct phema_checkpoint *checkpoint,
                                struct phema_error *err);
 
+/* Whether a word of a key or a name says average: "ema", "checkpoint-50-avg". */
+bool says_average(struct phema_span prefix);
+/* A set by its prefix, for messages. */
+const char *twin_show(struct phema_name_buffer *shown, struct phema_span prefix);
+
 int twin_spans_compare(struct phema_span a, struct phema_span b);
 int twin_shapes_compare(const struct phema_tensor *a, const struct phema_tensor *b);
 bool span_begins_with(struct phema_span outer, struct phema_span inner);
@@ -57,9 +62,6 @@ PHEMA_FALLIBLE twin_evidence_read(struct twin_evidence *evidence,
                                   const struct twin_pair *pair, struct phema_error *err);
 
 /* ---- twins.c ---- */
-
-/* Whether a word of a key or a name says average: "ema", "checkpoint-50-avg". */
-bool says_average(struct phema_span prefix);
 
 /* What decides which set of a pair is the average. */
 struct twin_decision {
@@ -92,6 +94,8 @@ struct twin_judgement {
 void twins_judge(struct twin_judgement *judgement, const struct twin_pair *pair,
                  const struct twin_decision *decision, bool are_twins);
 
+/* ---- twin_choice.c ---- */
+
 /* Puts the pair first that the series is made of: of the raw set that all others look back at, and of
  * its average.
  *   how  chooses otherwise, for the message
@@ -101,6 +105,11 @@ PHEMA_FALLIBLE twins_select(struct twin_judgement *judgement,
                             const struct candidate_list *candidates,
                             const struct phema_series_options *options, const char *how,
                             struct phema_error *err);
+
+/* Another average of the model than the first; {NULL, 0}: there is none. */
+struct phema_span twins_second(const struct twin_judgement *judgement);
+
+/* ---- twins.c ---- */
 
 /* Adds what was decided to what the series is said to hold: "sets: 6
  * snapshots each of 'model' and its average 'ema', which looks back at it (margin 0.31)".
@@ -166,7 +175,14 @@ PHEMA_FALLIBLE twin_files_choose(struct candidate_list *candidates,
                                  const struct phema_series_options *options,
                                  struct phema_error *err);
 
-/* The same of two folders, one of the raw parameters and one of their average, with as many files of
+/* ---- snapshot_folders.c ---- */
+
+/* Puts the checkpoints in each folder into its place. A newest folder without a model is left out. */
+PHEMA_FALLIBLE snapshot_folders_expand(struct candidate_list *candidates, struct phema_error *err);
+
+/* ---- twin_folders.c ---- */
+
+/* Chooses as twin_files_choose of two folders, one of the raw parameters and one of their average, with as many files of
  * the same times. Sets the expression for their names.
  *   is_found  out: else the candidates are of no use any more */
 PHEMA_FALLIBLE twin_folders_find(bool *is_found, struct candidate_list *candidates,

@@ -693,6 +693,26 @@ static void a_table_that_agrees_spares_the_blocks(void **state)
     phema_strbuf_clear(&file);
 }
 
+/* Bytes behind a frame of the header that the table counts as its own. */
+static void the_table_bounds_the_frames_of_the_header(void **state)
+{
+    (void)state;
+    struct entry entries[2];
+    struct phema_strbuf content = {0}, file = {0};
+    put_safetensors(&content, "{\"x\":{\"dtype\":\"U8\",\"shape\":[64],\"data_offsets\":[0,64]}}",
+                    64);
+    put_frame(&file, content.data, 40, true);
+    put(&file, (const uint8_t[16]){0}, 16);
+    entries[0] = (struct entry){.frame = file.size, .content = 40};
+    put_frame(&file, content.data + 40, content.size - 40, true);
+    entries[1] =
+        (struct entry){.frame = file.size - entries[0].frame, .content = content.size - 40};
+    put_table(&file, entries, 2, 0);
+    assert_refused(file.data, file.size, "another size than the seek table says");
+    phema_strbuf_clear(&content);
+    phema_strbuf_clear(&file);
+}
+
 /* Without its end there is no table. */
 static void a_cut_file_with_a_table_is_short(void **state)
 {
@@ -1039,6 +1059,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_table_whose_lies_add_up_is_noticed),
     cmocka_unit_test(a_table_that_gives_an_empty_frame_content_is_noticed),
     cmocka_unit_test(a_table_that_agrees_spares_the_blocks),
+    cmocka_unit_test(the_table_bounds_the_frames_of_the_header),
     cmocka_unit_test(a_cut_file_with_a_table_is_short),
     cmocka_unit_test(a_table_of_other_frames_is_noticed),
     cmocka_unit_test(a_table_that_contradicts_a_header_is_ignored),
