@@ -72,3 +72,12 @@ end_beside() { # at the end of the script, of what it did not wait for
     local pid
     for pid in "${beside_pids[@]}"; do kill -- "-$pid" 2>/dev/null || true; done
 }
+
+#   tests_left_by LOG...    the tests that bare systems skipped for lack of a tool or of privileges, and those of the CUDA
+#                           module and of libraries, which only show here what they are about: a pattern for ctest -R
+tests_left_by() {
+    local skipped
+    skipped=$(sed -nE 's/^  skipped: ([a-z0-9_., ]+): .*/\1/p' "$@" | tr -d ' ' | tr ',' '\n' |
+        sed -E 's/^(cli\.[a-z0-9_]+\.[a-z0-9_]+)\..*/\1/' | sort -u | paste -sd '|') # of a case, its file
+    echo "^(unit\.gpu\..*|mpi\.(.*\.)?openmpi|links|library|package|${skipped//./\\.})\$"
+}
