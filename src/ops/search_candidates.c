@@ -244,8 +244,9 @@ void search_tidy(const struct searching *searching, bool is_end)
 
 /* ---- Making ---- */
 
-PHEMA_FALLIBLE search_digest(char digest[PHEMA_DIGEST], struct phema_series *series,
-                             struct phema_error *err)
+/* A digest of the snapshots: names, contents, profiles, times. */
+static enum phema_status digest_of(char digest[PHEMA_DIGEST], struct phema_series *series,
+                                   struct phema_error *err)
 {
     struct phema_hash *hash = NULL;
     enum phema_status status = phema_series_identify(series, err);
@@ -297,7 +298,7 @@ static enum phema_status set_targets(struct search_pass *pass, struct searching 
     options->sigma_rels = pass->widths;
     options->profiles = pass->profiles;
     options->ats = &pass->time;
-    options->n_ats = 1;
+    options->n_ats = isnan(pass->time) ? 0u : 1u; /* without one, that of the newest snapshot */
     pass->request.max_error = PHEMA_UNKNOWN;
     return searching->arena.is_failed ? phema_fail_memory(err) : PHEMA_OK;
 }
@@ -308,7 +309,7 @@ static const struct phema_listener *heard_by(const struct searching *searching,
     return pass->is_unwanted ? &phema_nobody : searching->passes;
 }
 
-static enum phema_status plan(const struct searching *searching, struct search_pass *pass,
+static enum phema_status plan(struct searching *searching, struct search_pass *pass,
                               struct phema_error *err)
 {
     char digest[PHEMA_DIGEST];
@@ -317,8 +318,9 @@ static enum phema_status plan(const struct searching *searching, struct search_p
     if (status || !pass->prepared.plan) /* there is one, which clang's analyser cannot see */
         return status;
     struct phema_series *series = pass->prepared.plan->series;
-    status = search_digest(digest, series, err);
-    if (!status && strcmp(digest, searching->snapshots) != 0)
+    bool is_first = !*searching->snapshots;
+    status = digest_of(is_first ? searching->snapshots : digest, series, err);
+    if (!status && !is_first && strcmp(digest, searching->snapshots) != 0)
         return phema_fail(err, PHEMA_ERR_INPUTS,
                           "%s: the snapshots are no longer those that the search began with; %s "
                           "keeps to earlier ones",

@@ -38,14 +38,12 @@ struct search_pass {
     const char *profiles[PHEMA_SEARCH_MOST_BATCH];
 };
 
-/* A digest of the snapshots: names, contents, profiles, times. */
-PHEMA_FALLIBLE search_digest(char digest[PHEMA_DIGEST], struct phema_series *series,
-                             struct phema_error *err);
-
 /* The point of a target of a pass. */
 struct phema_search_point search_point_of(const struct phema_target *target);
 
-/* Plans n points of one time without making them. The caller clears pass->prepared. */
+/* Plans n points of one time without making them; where the time is NaN, it is that of the newest
+ * snapshot. The first plan notes which snapshots there are; later ones must have the same. The caller
+ * clears pass->prepared. */
 PHEMA_FALLIBLE search_pass_plan(struct searching *searching, struct search_pass *pass,
                                 const struct phema_search_point *points, size_t n,
                                 struct phema_error *err);

@@ -64,23 +64,7 @@ static enum phema_status identify(struct searching *searching, struct phema_seri
     if (status)
         return status;
     status = set_times(searching, series, err);
-    if (!status)
-        status = set_newest(searching, series, err);
-    return status ? status : search_digest(searching->snapshots, series, err);
-}
-
-static enum phema_status open_series(struct searching *searching, struct phema_error *err)
-{
-    const struct phema_request *request = &searching->options->request;
-    struct phema_series_options options = request->plan.series;
-    struct phema_series *series = NULL;
-    options.max_ram_bytes = request->synth.max_ram_bytes;
-    options.may_lack_key = request->outputs.into != NULL;
-    enum phema_status status = phema_series_open_auto(&series, &options, err);
-    if (!status)
-        status = identify(searching, series, err);
-    phema_series_close(series);
-    return status;
+    return status ? status : set_newest(searching, series, err);
 }
 
 /* ---- Their labels ---- */
@@ -125,12 +109,15 @@ static enum phema_status judge(struct searching *searching, const struct phema_p
 }
 
 /* A plan of any average has the checks. */
-static enum phema_status check_labels(struct searching *searching, struct phema_error *err)
+static enum phema_status open_series(struct searching *searching, struct phema_error *err)
 {
+    const struct phema_plan_options *options = &searching->options->request.plan;
     const struct phema_search_point first = {searching->search.widths[0],
-                                             searching->search.times[0]};
+                                             options->n_ats ? options->ats[0] : PHEMA_UNKNOWN};
     struct search_pass pass;
     enum phema_status status = search_pass_plan(searching, &pass, &first, 1, err);
+    if (!status)
+        status = identify(searching, pass.prepared.plan->series, err);
     if (!status)
         status = judge(searching, pass.prepared.plan, err);
     if (!status)
@@ -514,7 +501,7 @@ static enum phema_status compare_best(struct searching *searching, struct phema_
 PHEMA_FALLIBLE search_run(struct searching *searching, struct phema_error *err)
 {
     static enum phema_status (*const steps[])(struct searching *, struct phema_error *) = {
-        open_series, check_labels, open_journal, score_all, compare_best};
+        open_series, open_journal, score_all, compare_best};
     const char *regex = searching->options->score_regex;
     enum phema_status status = PHEMA_OK;
     if (regex && phema_regex_compile(&searching->pattern, regex, err))
