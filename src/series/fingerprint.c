@@ -187,13 +187,13 @@ static struct tensor_run move_window(const struct fingerprinting *fingerprinting
         .tensor = window.tensor, .first = first, .n = left < WINDOW_ELEMS ? left : WINDOW_ELEMS};
 }
 
-/* Requests the windows of a compressed snapshot; none from the last snapshot on. */
+/* Requests the windows of a compressed snapshot. */
 static void prefetch_windows(const struct fingerprinting *fingerprinting, size_t k)
 {
     const struct phema_series *series = fingerprinting->series;
     const struct windows *windows = &fingerprinting->decoded;
     uint64_t entry = UINT64_MAX;
-    if (k >= series->n || !series->snapshots[k].is_compressed || windows->is_all ||
+    if (windows->is_all || !sparse_is_compressed_and_cold(series, k) ||
         !phema_checkpoint_can_seek(series->snapshots[k].checkpoint))
         return;
     for (size_t w = 0; w < windows->n; w++) {

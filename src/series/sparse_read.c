@@ -18,6 +18,9 @@
 /* A bound for the memory of the threads. */
 #define MOST_PARTS ((size_t)4)
 
+/* Places of a compressed file where the page cache is looked at. */
+#define MOST_LOOKS ((uint64_t)4)
+
 size_t sparse_count_parts(const struct phema_series *series)
 {
     size_t n = phema_parallel_threads(), least = LEAST_IN_PART;
@@ -75,10 +78,18 @@ void sparse_prefetch(const struct phema_series *series, const struct tensor_run 
         phema_parallel(series->n, N_PREFETCHING, prefetch_one, &prefetching);
 }
 
+bool sparse_is_compressed_and_cold(const struct phema_series *series, size_t k)
+{
+    const struct phema_checkpoint *checkpoint = k < series->n && series->snapshots[k].is_compressed
+                                                    ? series->snapshots[k].checkpoint
+                                                    : NULL;
+    return checkpoint && !phema_file_is_cached(phema_checkpoint_file(checkpoint, 0), MOST_LOOKS);
+}
+
 void sparse_prefetch_compressed(const struct phema_series *series, size_t k,
                                 const struct tensor_run *runs, size_t n)
 {
-    if (k < series->n && series->snapshots[k].is_compressed)
+    if (sparse_is_compressed_and_cold(series, k))
         prefetch_snapshot(series, k, runs, n);
 }
 

@@ -53,8 +53,11 @@ size_t sparse_count_parts(const struct phema_series *series);
  * they are in the page cache. */
 void sparse_prefetch(const struct phema_series *series, const struct tensor_run *runs, size_t n);
 
-/* The same of one compressed snapshot, whose runs need much more than their pages. Does nothing for
- * others, and from the last one on. */
+/* Whether snapshot k is compressed and not in the page cache: its runs need much more than their
+ * pages. False from the last one on. */
+bool sparse_is_compressed_and_cold(const struct phema_series *series, size_t k);
+
+/* Requests the runs of such a snapshot; does nothing for others. */
 void sparse_prefetch_compressed(const struct phema_series *series, size_t k,
                                 const struct tensor_run *runs, size_t n);
 
