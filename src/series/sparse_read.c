@@ -18,9 +18,6 @@
 /* A bound for the memory of the threads. */
 #define MOST_PARTS ((size_t)4)
 
-/* Places of a compressed file where the page cache is looked at. */
-#define MOST_LOOKS ((uint64_t)4)
-
 size_t sparse_count_parts(const struct phema_series *series)
 {
     size_t n = phema_parallel_threads(), least = LEAST_IN_PART;
@@ -78,12 +75,13 @@ void sparse_prefetch(const struct phema_series *series, const struct tensor_run 
         phema_parallel(series->n, N_PREFETCHING, prefetch_one, &prefetching);
 }
 
+/* Looks at the middle of the file, as above. */
 bool sparse_is_compressed_and_cold(const struct phema_series *series, size_t k)
 {
-    const struct phema_checkpoint *checkpoint = k < series->n && series->snapshots[k].is_compressed
-                                                    ? series->snapshots[k].checkpoint
-                                                    : NULL;
-    return checkpoint && !phema_file_is_cached(phema_checkpoint_file(checkpoint, 0), MOST_LOOKS);
+    if (k >= series->n || !series->snapshots[k].checkpoint || !series->snapshots[k].is_compressed)
+        return false;
+    const struct phema_file *file = phema_checkpoint_file(series->snapshots[k].checkpoint, 0);
+    return !phema_file_is_cached_at(file, phema_file_span(file).size / 2);
 }
 
 void sparse_prefetch_compressed(const struct phema_series *series, size_t k,
