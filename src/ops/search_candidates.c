@@ -244,15 +244,12 @@ void search_tidy(const struct searching *searching, bool is_end)
 
 /* ---- Making ---- */
 
-/* A digest of the snapshots: names, contents, profiles, times. */
-static enum phema_status digest_of(char digest[PHEMA_DIGEST], struct phema_series *series,
+/* A digest of the snapshots, which are identified: names, contents, profiles, times. */
+static enum phema_status digest_of(char digest[PHEMA_DIGEST], const struct phema_series *series,
                                    struct phema_error *err)
 {
     struct phema_hash *hash = NULL;
-    enum phema_status status = phema_series_identify(series, err);
-    if (status)
-        return status;
-    status = phema_hash_new(&hash, err);
+    enum phema_status status = phema_hash_new(&hash, err);
     if (status)
         return status;
     for (size_t k = 0; k < series->n; k++) {
@@ -282,6 +279,7 @@ static enum phema_status set_targets(struct search_pass *pass, struct searching 
         (struct search_pass){.request = searching->options->request, .is_unwanted = is_unwanted};
     pass->request.outputs.out = searching->options->out;
     struct phema_plan_options *options = &pass->request.plan;
+    options->identifies = true;
     for (size_t i = 0; i < n; i++) {
         if (phema_search_is_newest(points[i]))
             has_newest = true;
@@ -317,7 +315,7 @@ static enum phema_status plan(struct searching *searching, struct search_pass *p
         phema_prepare_plan(&pass->prepared, &pass->request, NULL, heard_by(searching, pass), err);
     if (status || !pass->prepared.plan) /* there is one, which clang's analyser cannot see */
         return status;
-    struct phema_series *series = pass->prepared.plan->series;
+    const struct phema_series *series = pass->prepared.plan->series;
     bool is_first = !*searching->snapshots;
     status = digest_of(is_first ? searching->snapshots : digest, series, err);
     if (!status && !is_first && strcmp(digest, searching->snapshots) != 0)
