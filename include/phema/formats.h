@@ -251,6 +251,9 @@ bool phema_directory_has_parts(const char *path);
  * Returns false without memory. */
 bool phema_folder_list(const char *const **paths, size_t *n, struct phema_arena *arena,
                        const char *path);
+/* The name of the file that makes a folder one checkpoint, in the arena: its index, or its only file.
+ * NULL: there is none, or no memory. */
+const char *phema_folder_own_file(struct phema_arena *arena, const char *path);
 /* What a file of a format that is not read is, as the end of a sentence ("is a GGUF file, ..."); NULL:
  * none is known. */
 const char *phema_foreign_file(const char *path);

@@ -417,6 +417,20 @@ bool phema_folder_list(const char *const **paths, size_t *n, struct phema_arena 
     return !list.is_failed;
 }
 
+const char *phema_folder_own_file(struct phema_arena *arena, const char *path)
+{
+    struct phema_error ignored = {0};
+    struct directory_scan scan = {0};
+    const char *name = NULL;
+    if (directory_scan(&scan, path, &ignored) == PHEMA_OK && !scan.is_distributed)
+        name = scan.n_indices == 1                        ? scan.index
+               : scan.n_indices == 0 && scan.n_files == 1 ? scan.file
+                                                          : NULL;
+    name = name ? phema_arena_copy(arena, name, strlen(name)) : NULL;
+    directory_scan_clear(&scan);
+    return name;
+}
+
 /* ---- What is missing ---- */
 
 const char *phema_unfinished_directory(const char *path)

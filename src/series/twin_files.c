@@ -64,6 +64,15 @@ struct kinds {
     const char **of; /* [candidates] */
 };
 
+/* NULL: there is none of this text. */
+static struct kind *find_kind(struct kinds *kinds, const char *text)
+{
+    for (size_t k = 0; k < kinds->n; k++)
+        if (strcmp(kinds->items[k].text, text) == 0)
+            return &kinds->items[k];
+    return NULL;
+}
+
 static enum phema_status list_kinds(struct kinds *kinds, const struct candidate_list *candidates,
                                     struct phema_error *err)
 {
@@ -89,6 +98,35 @@ static enum phema_status list_kinds(struct kinds *kinds, const struct candidate_
         kinds->items[k].n++;
         kinds->of[i] = text;
     }
+    return PHEMA_OK;
+}
+
+/* Folders of the model alone are of the kind of its file, where other folders hold more than it:
+ * "checkpoint-50" beside "checkpoint-60/model.safetensors" and "checkpoint-60/vae.safetensors". */
+static enum phema_status merge_folders(struct kinds *kinds, const struct candidate_list *candidates,
+                                       struct phema_error *err)
+{
+    for (size_t i = 0; i < candidates->n && kinds->n > 1; i++) {
+        const struct candidate *candidate = &candidates->items[i];
+        const char *name = kinds->of[i] && phema_path_is_directory(candidate->path)
+                               ? phema_folder_own_file(candidates->arena, candidate->path)
+                               : NULL;
+        const char *text =
+            name ? phema_arena_printf(candidates->arena, "%s/%s", kinds->of[i], name) : NULL;
+        if (name && !text)
+            return phema_fail_memory(err);
+        struct kind *file = text ? find_kind(kinds, text) : NULL;
+        if (!file)
+            continue;
+        find_kind(kinds, kinds->of[i])->n--;
+        file->n++;
+        kinds->of[i] = file->text;
+    }
+    size_t n = 0;
+    for (size_t k = 0; k < kinds->n; k++)
+        if (kinds->items[k].n)
+            kinds->items[n++] = kinds->items[k];
+    kinds->n = n;
     return PHEMA_OK;
 }
 
@@ -190,23 +228,43 @@ static void leave_out_states(struct candidate_list *candidates, struct kinds *ki
     kinds->n = n;
 }
 
-/* Names that libraries give the model of a folder. */
+/* Names that libraries give the model of a folder, or its index. */
 static bool names_model(const char *kind)
 {
     static const char *const names[] = {"model.safetensors", "pytorch_model.bin",
                                         "diffusion_pytorch_model.safetensors",
                                         "adapter_model.safetensors"};
-    const char *slash = strrchr(kind, '/');
+    const char *slash = strrchr(kind, '/'), *extension = NULL;
+    if (!slash)
+        return false;
+    const struct phema_format_info *format =
+        phema_format_from_path(&extension, slash + 1, PHEMA_NAMES_CHECKPOINT);
+    size_t size = strlen(slash + 1) - (format && format->is_index ? strlen(extension) : 0);
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (slash && strcmp(slash + 1, names[i]) == 0)
+        if (strlen(names[i]) == size && strncmp(slash + 1, names[i], size) == 0)
+            return true;
+    return false;
+}
+
+/* Whether a file of a kind is of a time. */
+static bool has_time(const struct candidate_list *candidates, const struct kinds *kinds,
+                     const char *text, double named_time)
+{
+    for (size_t i = 0; i < candidates->n; i++)
+        if (kinds->of[i] && strcmp(kinds->of[i], text) == 0 &&
+            candidates->items[i].named_time == named_time)
             return true;
     return false;
 }
 
 /* Whether a kind is the folder that all others lie in: its own file is the checkpoint. */
-static bool holds_others(const struct kinds *kinds, const char *text)
+static bool holds_others(const struct candidate_list *candidates, const struct kinds *kinds,
+                         const char *text)
 {
     size_t size = strlen(text);
+    for (size_t i = 0; i < candidates->n; i++)
+        if (kinds->of[i] && !has_time(candidates, kinds, text, candidates->items[i].named_time))
+            return false;
     for (size_t k = 0; k < kinds->n; k++) {
         const char *other = kinds->items[k].text;
         if (other != text && (strncmp(other, text, size) != 0 || other[size] != '/'))
@@ -383,9 +441,11 @@ static enum phema_status fail_families(const struct candidate_list *candidates,
         return fail_stray(stray, beside, root, err);
     struct phema_strbuf list = {0};
     const char *largest = kinds->items[0].text;
+    bool is_in_folders = false;
     for (size_t k = 0; k < kinds->n; k++) {
         const char *text = kinds->items[k].text;
         struct phema_name_buffer shown;
+        is_in_folders |= strchr(text, '/') != NULL;
         phema_strbuf_printf(&list, "%s'%s' (%zu)",
                             k == 0             ? ""
                             : k + 1 < kinds->n ? ", "
@@ -394,7 +454,6 @@ static enum phema_status fail_families(const struct candidate_list *candidates,
         if (size_of_newest(candidates, kinds, text) > size_of_newest(candidates, kinds, largest))
             largest = text;
     }
-    bool is_in_folders = strchr(largest, '/') != NULL;
     const char *name_regex = phema_setting_name(PHEMA_SET_NAME_REGEX);
     enum phema_status status = phema_strbuf_check(&list, err);
     if (!status)
@@ -405,7 +464,9 @@ static enum phema_status fail_families(const struct candidate_list *candidates,
                        root, has_equal ? "several files of each time" : "files of several names",
                        list.data, is_in_folders ? "" : name_regex, is_in_folders ? "" : ", ");
     phema_strbuf_clear(&list);
-    return status == PHEMA_ERR_INPUTS ? suggest_kind(candidates, kinds, largest, err) : status;
+    return status == PHEMA_ERR_INPUTS && !is_in_folders
+               ? suggest_kind(candidates, kinds, largest, err)
+               : status;
 }
 
 /* Of kinds that are no twins, the one that is named as a model. */
@@ -416,7 +477,7 @@ static enum phema_status choose_model(struct candidate_list *candidates, const s
 {
     const char *model = NULL;
     for (size_t k = 0; k < kinds->n; k++) {
-        if (holds_others(kinds, kinds->items[k].text))
+        if (holds_others(candidates, kinds, kinds->items[k].text))
             return leave_out_others(candidates, kinds, "beside the model", kinds->items[k].text,
                                     err);
         if (!names_model(kinds->items[k].text))
@@ -466,14 +527,6 @@ static enum phema_status compare_kinds(struct twin_decision *decision, bool *are
     return status;
 }
 
-static const struct kind *find_kind(const struct kinds *kinds, struct phema_span text)
-{
-    const struct kind *kind = kinds->items;
-    while ((const uint8_t *)kind->text != text.data)
-        kind++;
-    return kind;
-}
-
 static enum phema_status decide(struct candidate_list *candidates, struct kinds *kinds,
                                 const struct phema_series_options *options, struct phema_error *err)
 {
@@ -502,11 +555,10 @@ static enum phema_status decide(struct candidate_list *candidates, struct kinds 
     status = twins_select(&judgement, candidates, options, phema_setting_name(PHEMA_SET_NAME_REGEX),
                           err);
     if (status == PHEMA_ERR_INPUTS)
-        return suggest_kind(candidates, kinds, find_kind(kinds, judgement.items[0].average)->text,
-                            err);
+        return suggest_kind(candidates, kinds, (const char *)judgement.items[0].average.data, err);
     const struct twin_judged *chosen = &judgement.items[0];
-    const struct kind *raw = find_kind(kinds, chosen->raw);
-    const struct kind *average = find_kind(kinds, chosen->average);
+    const struct kind *raw = find_kind(kinds, (const char *)chosen->raw.data);
+    const struct kind *average = find_kind(kinds, (const char *)chosen->average.data);
     candidates->leaves_out_raw = !candidates->asks_for_raw;
     if (!status)
         status =
@@ -526,6 +578,8 @@ enum phema_status twin_files_choose(struct candidate_list *candidates,
     bool has_equal = false;
     if (!status)
         status = list_kinds(&kinds, candidates, err);
+    if (!status)
+        status = merge_folders(&kinds, candidates, err);
     if (!status)
         status = find_equal_times(&has_equal, candidates, &kinds, options->snapshots, err);
     if (!status && candidates->has_families && !has_equal && kinds.n > 1)
