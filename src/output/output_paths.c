@@ -165,6 +165,20 @@ const char *outputs_extension(const char *path)
     return end && !strchr(end, '/') ? end : NULL;
 }
 
+/* Proposes another OUT. What is there already may be a snapshot, and the command may have --force. */
+static enum phema_status suggest_new(struct phema_error *err, enum phema_status status,
+                                     const char *out)
+{
+    struct phema_strbuf name = {0};
+    const char *last = phema_path_last_name(out);
+    bool is_there = *last && phema_path_exists(out);
+    phema_strbuf_printf(&name, "%.*s%s%s", (int)(last - out), out, is_there ? "out-" : "", last);
+    if (name.data && !name.is_failed)
+        (void)phema_suggest(err, status, PHEMA_SET_OUT, name.data);
+    phema_strbuf_clear(&name);
+    return status;
+}
+
 enum phema_status outputs_fail_name(struct phema_error *err, enum phema_status status,
                                     const char *out)
 {
@@ -179,7 +193,7 @@ enum phema_status outputs_fail_name(struct phema_error *err, enum phema_status s
     phema_strbuf_printf(&name, "%.*s%s", is_named ? (int)size : 3, is_named ? out : "out",
                         phema_format_extension("safetensors"));
     if (name.data && !name.is_failed)
-        (void)phema_suggest(err, status, PHEMA_SET_OUT, name.data);
+        (void)suggest_new(err, status, name.data);
     phema_strbuf_clear(&name);
     return status;
 }
@@ -210,9 +224,10 @@ static bool names_file(enum phema_output_form *form, const char **end,
 }
 
 /* Directories that are missing are made, in one that is there. */
-static enum phema_status check_parent(const char *out, struct phema_error *err)
+static enum phema_status check_parent(const struct phema_outputs_options *options,
+                                      struct phema_error *err)
 {
-    const char *slash = strrchr(out, '/');
+    const char *out = options->out, *slash = strrchr(out, '/');
     size_t size = strlen(out);
     while (size > 1 && out[size - 1] == '/')
         size--;
@@ -229,9 +244,8 @@ static enum phema_status check_parent(const char *out, struct phema_error *err)
                                    : phema_writer_check_parent(place, err);
     free(place);
     free(above);
-    return status ? phema_suggest(err, status, PHEMA_SET_OUT,
-                                  slash && slash[1] ? slash + 1 : "averages/")
-                  : PHEMA_OK;
+    const char *usual = options->is_conversion ? "out.safetensors" : "averages/";
+    return status ? suggest_new(err, status, slash && slash[1] ? slash + 1 : usual) : PHEMA_OK;
 }
 
 PHEMA_FALLIBLE phema_outputs_check_out(const struct phema_outputs_options *options, size_t n,
@@ -244,11 +258,11 @@ PHEMA_FALLIBLE phema_outputs_check_out(const struct phema_outputs_options *optio
         return phema_fail(err, PHEMA_ERR_FILE, "%s: cannot be opened: %s", options->into,
                           phema_path_reason(options->into, errno));
     if (!names_file(&form, &end, options) || options->shard_bytes || options->ranks)
-        return strchr(options->out, '{') ? PHEMA_OK : check_parent(options->out, err);
+        return strchr(options->out, '{') ? PHEMA_OK : check_parent(options, err);
     enum phema_status status = check_one_file(options->out, n, err);
     if (status || strchr(options->out, '{'))
         return status;
-    status = check_parent(options->out, err);
+    status = check_parent(options, err);
     return status ? status : phema_writer_check_place(options->out, !is_new, err);
 }
 
