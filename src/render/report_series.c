@@ -183,6 +183,27 @@ void report_conversion(const struct render_style *style, const struct phema_seri
     report_doubts(style, series, &none);
 }
 
+/* A copy of a snapshot keeps its header, which readers of safetensors take for that of the average. */
+static void say_labels(const char *into, const struct phema_checkpoint *template)
+{
+    static const char *const keys[] = {"posthoc_ema.time", "posthoc_ema.sigma_rel",
+                                       "posthoc_ema.profile"};
+    struct phema_strbuf labels = {0};
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        const char *value = phema_checkpoint_metadatum(template, keys[i]);
+        struct phema_name_buffer shown;
+        if (value)
+            phema_strbuf_printf(&labels, "%s%s %s", labels.size ? ", " : "",
+                                strchr(keys[i], '.') + 1,
+                                phema_name_escape(&shown, value, strlen(value)));
+    }
+    if (labels.data && !labels.is_failed)
+        render_say("  the copy's header still says what %s is (%s); what the copy is stands in its "
+                   ".json alone",
+                   into, labels.data);
+    phema_strbuf_clear(&labels);
+}
+
 void report_into(const struct render_style *style, const char *into,
                  const struct phema_outputs *outputs)
 {
@@ -197,6 +218,8 @@ void report_into(const struct render_style *style, const char *into,
     render_say("replacing the tensors %s%s%s of a copy of %s%s", is_all ? "" : "below '",
                outputs->into_key, is_all ? "at the root" : "'", into,
                is_all ? "" : " (--key names another)");
+    if (outputs->n_templates)
+        say_labels(into, outputs->templates[0]);
 }
 
 void report_scaled(const struct render_style *style, const struct phema_series *series,
