@@ -237,8 +237,13 @@ struct phema_provenance_rule {
     double *weights; /* [n_inputs], NULL for copies */
 };
 
+#define PHEMA_N_LABELS 5
+
 struct phema_provenance {
     struct phema_checkpoint *checkpoint; /* the output */
+    const char
+        *labels[PHEMA_N_LABELS]; /* time, sigma_rel, gamma, profile, unit as they stand beside
+                                            the provenance; NULL: absent */
     const char *program, *command, *accumulator;
     double time, sigma_rel, gamma; /* of the target; NaN: absent */
     const char *spec;              /* of the target; NULL: absent */
@@ -272,6 +277,11 @@ size_t phema_provenance_find_target(const struct phema_provenance *provenance,
  * PHEMA_ERR_INPUTS  names the first snapshot that has changed, is missing or was added */
 PHEMA_FALLIBLE phema_provenance_check_inputs(const struct phema_provenance *provenance,
                                              const struct phema_plan *plan, size_t target,
+                                             struct phema_error *err);
+
+/* Checks that the labels beside the provenance, which other programs read, are those of its target.
+ * PHEMA_NO  names the label and both values */
+PHEMA_FALLIBLE phema_provenance_check_labels(const struct phema_provenance *provenance,
                                              struct phema_error *err);
 
 /* Checks that unit, times and widths of inputs and rules in the provenance equal those of the plan.

@@ -36,6 +36,8 @@ static enum phema_status compare(const struct phema_provenance *recorded,
         return phema_fail(err, PHEMA_NO, "was made with another %s", other);
     status = phema_provenance_check_inputs(recorded, plan, output, err);
     if (!status)
+        status = phema_provenance_check_labels(recorded, err);
+    if (!status)
         status = phema_provenance_check_rows(recorded, plan, err);
     return status ? status : phema_provenance_check_weights(recorded, plan, output, err);
 }

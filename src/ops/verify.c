@@ -228,6 +228,8 @@ static enum phema_status make_plan(struct phema_verifying *verifying,
         return hide_contents(verifying->options, status, err);
     status = phema_provenance_check_inputs(recorded, prepared->plan, target, err);
     if (!status)
+        status = phema_provenance_check_labels(recorded, err);
+    if (!status)
         status = phema_provenance_check_rows(recorded, prepared->plan, err);
     if (status)
         return phema_fail_in(err, status, "%s", verifying->options->out);

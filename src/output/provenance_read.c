@@ -164,6 +164,10 @@ static enum phema_status read_record(struct phema_provenance *provenance,
     return status;
 }
 
+static const char *const label_keys[PHEMA_N_LABELS] = {"posthoc_ema.time", "posthoc_ema.sigma_rel",
+                                                       "posthoc_ema.gamma", "posthoc_ema.profile",
+                                                       "posthoc_ema.unit"};
+
 PHEMA_FALLIBLE phema_provenance_parse(struct phema_provenance **out, struct phema_span text,
                                       struct phema_error *err)
 {
@@ -176,6 +180,8 @@ PHEMA_FALLIBLE phema_provenance_parse(struct phema_provenance **out, struct phem
         /* in PATH.json the provenance is a member */
         const struct phema_json *member = phema_json_get(root, "posthoc_ema.provenance");
         status = read_record(provenance, member ? member : root, err);
+        for (size_t i = 0; member && i < PHEMA_N_LABELS; i++)
+            provenance->labels[i] = phema_json_path(&provenance->memory, root, label_keys[i]);
     }
     phema_json_free(root);
     if (status) {
@@ -239,6 +245,8 @@ static enum phema_status read_provenance(struct phema_provenance **out, const ch
                              PHEMA_SET_INSPECTED, path);
     status = phema_provenance_parse(
         out, (struct phema_span){(const uint8_t *)metadatum, strlen(metadatum)}, err);
+    for (size_t i = 0; !status && i < PHEMA_N_LABELS; i++)
+        (*out)->labels[i] = phema_checkpoint_metadatum(checkpoint, label_keys[i]);
     return status ? phema_fail_in(err, status, "%s", path) : PHEMA_OK;
 }
 
@@ -419,6 +427,33 @@ static enum phema_status check_row(const struct phema_provenance_input *input,
     return phema_fail(err, PHEMA_NO,
                       "snapshot '%s': the provenance gives profile %s, the series gives %s",
                       snapshot->label, input->spec ? input->spec : "none", spec ? spec : "none");
+}
+
+PHEMA_FALLIBLE phema_provenance_check_labels(const struct phema_provenance *provenance,
+                                             struct phema_error *err)
+{
+    struct phema_name_buffer time, sigma_rel, gamma, shown;
+    bool is_power = !isnan(provenance->gamma);
+    const char *spec = provenance->spec;
+    bool is_text = true; /* bytes of other paths are replaced in a label */
+    for (size_t i = 0; spec && spec[i]; i++)
+        is_text = is_text && (unsigned char)spec[i] < 0x80;
+    const char *const wanted[PHEMA_N_LABELS] = {
+        phema_number_format(&time, provenance->time),
+        is_power ? phema_number_format(&sigma_rel, provenance->sigma_rel) : NULL,
+        is_power ? phema_number_format(&gamma, provenance->gamma) : NULL,
+        is_text ? spec : provenance->labels[3],
+        provenance->unit ? provenance->unit : provenance->labels[4],
+    };
+    for (size_t i = 0; i < PHEMA_N_LABELS; i++) {
+        const char *label = provenance->labels[i];
+        if (!label != !wanted[i] || (label && strcmp(label, wanted[i]) != 0))
+            return phema_fail(err, PHEMA_NO, "its metadata give %s %s, its provenance gives %s",
+                              label_keys[i],
+                              label ? phema_name_escape(&shown, label, strlen(label)) : "none",
+                              wanted[i] ? wanted[i] : "none");
+    }
+    return PHEMA_OK;
 }
 
 PHEMA_FALLIBLE phema_provenance_check_rows(const struct phema_provenance *provenance,
