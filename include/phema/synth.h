@@ -177,6 +177,14 @@ PHEMA_FALLIBLE phema_synth_verify(struct phema_verification *out, const struct p
                                   struct phema_error *err);
 void phema_verification_clear(struct phema_verification *verification);
 
+/* Whether an existing copy has all bytes of the file that outputs copy, but those of replaced tensors.
+ * All outputs copy the same one.
+ * PHEMA_NO  it has others: the file has changed */
+PHEMA_FALLIBLE phema_synth_check_copied(const struct phema_plan *plan,
+                                        const struct phema_outputs *outputs,
+                                        const struct phema_checkpoint *checkpoint,
+                                        struct phema_error *err);
+
 /* ---- Tensors in memory ---- */
 
 /* Makes all tensors of n targets from target j on in memory: the bytes that phema_synth_run writes,

@@ -50,6 +50,11 @@ PHEMA_FALLIBLE phema_output_compare(const struct phema_prepared *prepared, size_
         &recorded, prepared->outputs.items[output].path, &request->plan.series.checkpoint, err);
     if (!status)
         status = compare(recorded, prepared, output, request->commands, err);
+    /* the provenance says of snapshots what they were like, not of another file */
+    const struct phema_output_traits *form = phema_output_traits(&prepared->outputs);
+    if (!status && request->outputs.into && !form->is_directory)
+        status =
+            phema_synth_check_copied(prepared->plan, &prepared->outputs, recorded->checkpoint, err);
     phema_provenance_close(recorded);
     return status;
 }

@@ -262,6 +262,22 @@ static enum phema_status compare_others(struct compare_output *comparison, struc
     return status;
 }
 
+PHEMA_FALLIBLE phema_synth_check_copied(const struct phema_plan *plan,
+                                        const struct phema_outputs *outputs,
+                                        const struct phema_checkpoint *checkpoint,
+                                        struct phema_error *err)
+{
+    struct compare_output comparison = {.plan = plan, .outputs = outputs, .checkpoint = checkpoint};
+    enum phema_status status = check_files(&comparison, err);
+    if (!status)
+        status = compare_others(&comparison, err);
+    if (status || !comparison.n_other_bytes)
+        return status;
+    return phema_fail(err, PHEMA_NO, "%llu byte%s from the file that it copies",
+                      (unsigned long long)comparison.n_other_bytes,
+                      comparison.n_other_bytes == 1 ? " differs" : "s differ");
+}
+
 PHEMA_FALLIBLE compare_output_finish(struct compare_output *comparison, struct phema_error *err)
 {
     return is_copy(comparison) ? compare_others(comparison, err)
