@@ -174,14 +174,18 @@ static enum phema_status recognise(struct candidate_list *candidates, struct phe
     return status;
 }
 
-/* Files of another series must not slip in unnoticed. */
+/* Files of another series must not slip in unnoticed, and a renamed folder must not be missed so. */
 static void give_reasons(struct candidate_list *candidates)
 {
     for (size_t i = 0; i < candidates->n; i++) {
         struct candidate *candidate = &candidates->items[i];
-        if (candidate->is_left_out &&
-            phema_format_from_path(NULL, candidate->base, PHEMA_NAMES_SNAPSHOT))
+        if (!candidate->is_left_out)
+            continue;
+        if (phema_format_from_path(NULL, candidate->base, PHEMA_NAMES_SNAPSHOT))
             candidate->reason = "without a time and width in the name";
+        else if (candidate->path && phema_path_is_directory(candidate->path) &&
+                 phema_directory_has_model(candidate->path, true))
+            candidate->reason = "a checkpoint that is not named as the others";
     }
 }
 
