@@ -45,6 +45,19 @@ static size_t read_unit(struct field *field, const char *text, size_t size)
     return after;
 }
 
+/* The digits of the exponent of "5e3", a word of its own, behind the digits from at to end; 0: it is
+ * none. */
+static size_t exponent_digits(const char *base, size_t at, size_t end, size_t stem_size)
+{
+    size_t last = end + 1;
+    if (end >= stem_size || tolower((unsigned char)base[end]) != 'e' ||
+        (at && isalnum((unsigned char)base[at - 1])))
+        return 0;
+    while (last < stem_size && isdigit((unsigned char)base[last]))
+        last++;
+    return last < stem_size && isalnum((unsigned char)base[last]) ? 0 : last - end - 1;
+}
+
 /* By the word before the digits: steps, then anything, then epochs; parts of a checkpoint and
  * settings are no times. */
 static int rank_of_word(const struct field *field)
@@ -162,9 +175,10 @@ void name_cut(struct numbered_name *out, const char *base, const char *label, un
             at >= 2 && base[at - 1] == '.' && isdigit((unsigned char)base[at - 2]);
         bool is_before_point =
             end + 1 < out->stem_size && base[end] == '.' && isdigit((unsigned char)base[end + 1]);
-        field->is_count = end - at <= MOST_DIGITS &&
+        size_t power = exponent_digits(base, at, end, out->stem_size);
+        field->is_count = end - at <= MOST_DIGITS && !power &&
                           ((reading & READ_FRACTIONS) || (!is_after_point && !is_before_point));
-        begin = at = end;
+        begin = at = power ? end + 1 + power : end;
     }
 }
 
