@@ -12,13 +12,9 @@ torch; both are used where they are installed. Messages go to the logger "postho
 """
 
 from ._library import LIBRARY as _LIBRARY
-from .averages import (
-    Checks, Plan, Progress, Result, Series, Snapshot, Target, TensorInfo, beta, gamma, open, sigma_rel, synth, weights,
-)  # fmt: skip
+from .averages import Checks, Plan, Progress, Result, Series, Snapshot, Target, TensorInfo, beta, gamma, open, sigma_rel, synth, weights
 from .design import Design, design
-from .errors import (
-    Bug, Cancelled, Error, FileError, InputsError, OutputError, ResourceError, TargetError, TooInaccurate, UsageError,
-)  # fmt: skip
+from .errors import Bug, Cancelled, Error, FileError, InputsError, OutputError, ResourceError, TargetError, TooInaccurate, UsageError
 from .search import Found, Score, search
 
 __version__: str = _LIBRARY.posthoc_ema_version().decode()

@@ -15,6 +15,8 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Seque
 
 from .errors import Error, OutputError, of_system
 
+MOST_HEADER = 100_000_000  # bytes, as for safetensors
+
 
 @contextlib.contextmanager
 def naming(path: str) -> Iterator[None]:
@@ -89,6 +91,15 @@ def write_header(file: Any, tensors: Iterable[Tuple[str, str, Sequence[int], int
     file.write(len(text).to_bytes(8, "little") + text)
 
 
+def remove(path: str) -> None:
+    """A file, or a directory with all in it, if that can be done."""
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+
+
 def publish_directory(partial: str, path: str, run: str = "") -> None:
     """Gives a directory its name, in place of one that may be replaced."""
     old = partial_of(path, run)
@@ -97,11 +108,7 @@ def publish_directory(partial: str, path: str, run: str = "") -> None:
         os.rename(path, old)
     os.rename(partial, path)  # fails where a directory with files has appeared
     sync_directory(os.path.dirname(path) or ".")
-    if os.path.isdir(old) and not os.path.islink(old):
-        shutil.rmtree(old, ignore_errors=True)
-    else:
-        with contextlib.suppress(OSError):
-            os.unlink(old)
+    remove(old)
 
 
 def write_files(
@@ -147,10 +154,7 @@ def remove_leftovers(directory: str, run: str) -> None:
             try:
                 if not lock(fd):
                     continue
-                if entry.is_dir(follow_symlinks=False):
-                    shutil.rmtree(entry.path)
-                else:
-                    os.unlink(entry.path)
+                remove(entry.path)
             finally:
                 os.close(fd)
 

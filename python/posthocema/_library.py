@@ -7,9 +7,7 @@ import contextlib
 import ctypes
 import operator
 import os
-from ctypes import (
-    CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_double, c_int, c_size_t, c_uint, c_uint64, c_void_p,
-)  # fmt: skip
+from ctypes import CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_double, c_int, c_size_t, c_uint, c_uint64, c_void_p
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Type, TypeVar
@@ -105,12 +103,11 @@ class ErrorMessage(Structure):
 
 class SeriesOptions(_Sized):
     _fields_ = _members(
-        (c_size_t, "size"), (c_char_p, "layout name_regex unit key"), (POINTER(c_double), "input_sigmas"),
-        (c_size_t, "n_input_sigmas"), (POINTER(c_char_p), "input_profiles"), (c_size_t, "n_input_profiles"),
-        (c_uint64, "update_every"), (c_double, "from_ to"), (c_uint64, "every last"),
-        (POINTER(c_char_p), "includes excludes"), (c_size_t, "n_includes n_excludes"),
-        (POINTER(c_char_p), "allow_globals"), (c_size_t, "n_allow_globals"), (POINTER(c_char_p), "resets"),
-        (c_size_t, "n_resets"), (c_double, "time_offset"), (c_char_p, "use run"),
+        (c_size_t, "size"), (c_char_p, "layout name_regex unit key"), (POINTER(c_double), "input_sigmas"), (c_size_t, "n_input_sigmas"),
+        (POINTER(c_char_p), "input_profiles"), (c_size_t, "n_input_profiles"), (c_uint64, "update_every"), (c_double, "from_ to"),
+        (c_uint64, "every last"), (POINTER(c_char_p), "includes excludes"), (c_size_t, "n_includes n_excludes"),
+        (POINTER(c_char_p), "allow_globals"), (c_size_t, "n_allow_globals"), (POINTER(c_char_p), "resets"), (c_size_t, "n_resets"),
+        (c_double, "time_offset"), (c_char_p, "use run"),
     )  # fmt: skip
 
 
@@ -131,39 +128,36 @@ class LeftOutInfo(_Sized):
 
 class SnapshotInfo(_Sized):
     _fields_ = _members(
-        (c_size_t, "size"), (c_char_p, "file"), (c_double, "named_time time sigma_rel gamma"), (c_char_p, "profile"),
-        (c_uint64, "bytes"),
+        (c_size_t, "size"), (c_char_p, "file"), (c_double, "named_time time sigma_rel gamma"), (c_char_p, "profile"), (c_uint64, "bytes"),
     )  # fmt: skip
 
 
 class PlanOptions(_Sized):
     _fields_ = _members(
-        (c_size_t, "size"), (POINTER(c_double), "sigma_rels"), (c_size_t, "n_sigma_rels"),
-        (POINTER(c_char_p), "profiles"), (c_size_t, "n_profiles"), (POINTER(c_double), "ats"), (c_size_t, "n_ats"),
-        (POINTER(c_char_p), "rules"), (c_size_t, "n_rules"), (c_char_p, "metric"), (c_double, "max_error"),
-        (c_uint64, "max_ram_bytes"), (c_char_p, "checks schedule"),
+        (c_size_t, "size"), (POINTER(c_double), "sigma_rels"), (c_size_t, "n_sigma_rels"), (POINTER(c_char_p), "profiles"),
+        (c_size_t, "n_profiles"), (POINTER(c_double), "ats"), (c_size_t, "n_ats"), (POINTER(c_char_p), "rules"), (c_size_t, "n_rules"),
+        (c_char_p, "metric"), (c_double, "max_error"), (c_uint64, "max_ram_bytes"), (c_char_p, "checks schedule"),
     )  # fmt: skip
 
 
 class PlanInfo(_Sized):
     _fields_ = _members(
-        (c_size_t, "size"), (c_char_p, "metric"), (c_size_t, "n_snapshots n_targets n_tensors"),
-        (c_char_p, "verdict reason"), (c_size_t, "suspect n_warnings"), (POINTER(c_char_p), "warnings"),
+        (c_size_t, "size"), (c_char_p, "metric"), (c_size_t, "n_snapshots n_targets n_tensors"), (c_char_p, "verdict reason"),
+        (c_size_t, "suspect n_warnings"), (POINTER(c_char_p), "warnings"),
     )  # fmt: skip
 
 
 class TargetInfo(_Sized):
     _fields_ = _members(
-        (c_size_t, "size"), (c_double, "named_time time sigma_rel gamma"), (c_char_p, "profile"),
-        (POINTER(c_double), "weights"), (c_double, "predicted_error profile_error norm1 norm2"),
+        (c_size_t, "size"), (c_double, "named_time time sigma_rel gamma"), (c_char_p, "profile"), (POINTER(c_double), "weights"),
+        (c_double, "predicted_error profile_error norm1 norm2"),
     )  # fmt: skip
 
 
 class TensorInfo(_Sized):
     _fields_ = _members(
-        (c_size_t, "size"), (c_void_p, "name"), (c_size_t, "name_size"), (c_char_p, "dtype"),
-        (POINTER(c_uint64), "shape"), (c_size_t, "rank"), (c_uint64, "bytes"), (c_int, "is_averaged"),
-        (c_size_t, "same_as"),
+        (c_size_t, "size"), (c_void_p, "name"), (c_size_t, "name_size"), (c_char_p, "dtype"), (POINTER(c_uint64), "shape"),
+        (c_size_t, "rank"), (c_uint64, "bytes"), (c_int, "is_averaged"), (c_size_t, "same_as"),
     )  # fmt: skip
 
 
@@ -179,32 +173,29 @@ ProgressCallback = CFUNCTYPE(c_int, c_void_p, POINTER(ProgressInfo))
 
 class ReadOptions(_Sized):
     _fields_ = _members(
-        (c_size_t, "size"), (c_char_p, "dtype overflow io"), (c_uint, "threads"), (ProgressCallback, "progress"),
-        (c_void_p, "context"),
+        (c_size_t, "size"), (c_char_p, "dtype overflow io"), (c_uint, "threads"), (ProgressCallback, "progress"), (c_void_p, "context"),
     )  # fmt: skip
 
 
 class RunOptions(_Sized):
     _fields_ = _members(
         (c_size_t, "size"), (c_char_p, "into dtype overflow io"), (c_uint64, "shard_bytes"), (c_int, "level"),
-        (Flag, "replaces skips_sync drops_cache verifies refuses_nan"), (c_uint, "threads"),
-        (ProgressCallback, "progress"), (c_void_p, "context"), (c_char_p, "input_hash"),
+        (Flag, "replaces skips_sync drops_cache verifies refuses_nan"), (c_uint, "threads"), (ProgressCallback, "progress"),
+        (c_void_p, "context"), (c_char_p, "input_hash"),
     )  # fmt: skip
 
 
 class RunResult(_Sized):
     _fields_ = _members(
-        (c_size_t, "size"), (c_uint64, "read_bytes written_bytes"), (c_double, "elapsed_s"),
-        (c_uint64, "n_nan n_inf n_overflow"), (c_size_t, "n_averaged n_copied n_constant"),
-        (c_uint64, "peak_anonymous_bytes"),
+        (c_size_t, "size"), (c_uint64, "read_bytes written_bytes"), (c_double, "elapsed_s"), (c_uint64, "n_nan n_inf n_overflow"),
+        (c_size_t, "n_averaged n_copied n_constant"), (c_uint64, "peak_anonymous_bytes"),
     )  # fmt: skip
 
 
 class SearchOptions(_Sized):
     _parameters = {"n_coarse": "coarse", "from_": "sigma_rel", "to": "sigma_rel"}
     _fields_ = _members(
-        (c_size_t, "size"), (c_double, "from_ to"), (c_size_t, "n_coarse"), (c_double, "tolerance noise"),
-        (Flag, "maximizes"),
+        (c_size_t, "size"), (c_double, "from_ to"), (c_size_t, "n_coarse"), (c_double, "tolerance noise"), (Flag, "maximizes"),
     )  # fmt: skip
 
 
@@ -213,16 +204,15 @@ class DesignOptions(_Sized):
     _fields_ = _members(
         (c_size_t, "size"), (c_double, "until"), (c_uint64, "model_elements disk_bytes"), (c_double, "max_error"),
         (POINTER(c_double), "sigma_rels"), (c_size_t, "n_sigma_rels"), (POINTER(c_double), "ats"), (c_size_t, "n_ats"),
-        (c_double, "after"), (c_size_t, "max_widths"), (c_char_p, "dtype motion"), (Flag, "is_even"),
-        (c_double, "from_ to"), (POINTER(c_double), "input_sigmas"), (c_size_t, "n_input_sigmas"), (c_void_p, "like"),
+        (c_double, "after"), (c_size_t, "max_widths"), (c_char_p, "dtype motion"), (Flag, "is_even"), (c_double, "from_ to"),
+        (POINTER(c_double), "input_sigmas"), (c_size_t, "n_input_sigmas"), (c_void_p, "like"),
     )  # fmt: skip
 
 
 class DesignInfo(_Sized):
     _fields_ = _members(
-        (c_size_t, "size n_widths"), (POINTER(c_double), "widths gammas"), (c_size_t, "n_times"),
-        (POINTER(c_double), "times"), (c_char_p, "dtype"), (c_uint64, "disk_bytes"),
-        (c_double, "worst_error worst_sigma_rel worst_time"),
+        (c_size_t, "size n_widths"), (POINTER(c_double), "widths gammas"), (c_size_t, "n_times"), (POINTER(c_double), "times"),
+        (c_char_p, "dtype"), (c_uint64, "disk_bytes"), (c_double, "worst_error worst_sigma_rel worst_time"),
     )  # fmt: skip
 
 
@@ -238,10 +228,8 @@ def _load() -> ctypes.CDLL:
     try:
         library = ctypes.CDLL(path)
     except OSError as error:
-        raise ImportError(
-            f"{path}: cannot be loaded: {error}; install the wheel or libposthoc-ema, or set "
-            "POSTHOC_EMA_LIBRARY to the path of the library"
-        ) from error
+        remedy = "install the wheel or libposthoc-ema, or set POSTHOC_EMA_LIBRARY to the path of the library"
+        raise ImportError(f"{path}: cannot be loaded: {error}; {remedy}") from error
     library.posthoc_ema_version.restype = c_char_p
     found = library.posthoc_ema_version().decode()
     if found.rsplit(".", 1)[0] != VERSION:
@@ -271,9 +259,7 @@ _FALLIBLE: Dict[str, List[Any]] = {
     "read": [c_void_p, c_size_t, c_size_t, POINTER(ReadOptions), c_void_p, c_size_t],
     "read_all": [c_void_p, c_size_t, c_size_t, POINTER(ReadOptions), POINTER(c_void_p), POINTER(c_size_t)],
     "run": [c_void_p, c_char_p, POINTER(RunOptions), POINTER(RunResult)],
-    "search_next": [
-        POINTER(c_double), POINTER(c_size_t), c_size_t, POINTER(SearchOptions), POINTER(c_double), POINTER(c_double), c_size_t,
-    ],
+    "search_next": [POINTER(c_double), POINTER(c_size_t), c_size_t, POINTER(SearchOptions), POINTER(c_double), POINTER(c_double), c_size_t],
 }  # fmt: skip
 for _name, _arguments in _FALLIBLE.items():
     _function = getattr(LIBRARY, "posthoc_ema_" + _name)
@@ -303,10 +289,8 @@ os.register_at_fork(after_in_child=_note_fork)
 def calling() -> Iterator[None]:
     """Surrounds a call of the library, and the lock that it needs."""
     if _is_cut_off:
-        raise UsageError(
-            "this process was forked while another thread or a progress callback used posthocema, which cannot go on here; "
-            "fork earlier, or start the process with the method 'spawn'"
-        )
+        why = "this process was forked while another thread or a progress callback used posthocema, which cannot go on here"
+        raise UsageError(f"{why}; fork earlier, or start the process with the method 'spawn'")
     call = object()
     _calls[call] = None
     try:

@@ -8,7 +8,7 @@ import os
 import shutil
 from typing import TYPE_CHECKING, Any, Dict, List, Optional
 
-from ._files import create, naming, partial_of, publish_directory, write_header
+from ._files import MOST_HEADER, create, naming, partial_of, publish_directory, write_header
 from .errors import FileError, InputsError, OutputError, error_of
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 _WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".ckpt", ".pkl", ".msgpack", ".h5", ".onnx", ".gguf")  # and states
 _DTYPES = {"F32": "f32", "F16": "f16", "BF16": "bf16"}
 _ELEMENTS = {"64": 8, "32": 4, "16": 2}  # bytes, by the end of a dtype's name
-_MOST_HEADER = 100_000_000  # bytes, as for safetensors
 
 
 class _File:
@@ -28,7 +27,7 @@ class _File:
         try:
             with open(path, "rb") as file:
                 size = int.from_bytes(file.read(8), "little")
-                self.tensors: Dict[str, Any] = json.loads(file.read(min(size, _MOST_HEADER)))
+                self.tensors: Dict[str, Any] = json.loads(file.read(min(size, MOST_HEADER)))
             self.metadata = self.tensors.pop("__metadata__", {})
         except OSError as error:
             raise error_of(FileError.status, f"{path}: {error.strerror}") from error

@@ -14,7 +14,8 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Opt
 
 import torch
 
-from ._files import write_header
+from ._files import MOST_HEADER, write_header
+from .averages import _TORCH
 from .errors import InputsError, OutputError
 
 _NAMES = {
@@ -23,7 +24,6 @@ _NAMES = {
     torch.bool: "BOOL", torch.complex64: "C64",
 }  # fmt: skip
 _MOST_F16 = 65504.0
-_MOST_HEADER = 100_000_000  # bytes, as for safetensors
 
 
 def _bytes_of(tensor: torch.Tensor) -> Any:
@@ -126,9 +126,9 @@ def _read_metadata(path: str) -> Any:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             return None
         if is_directory:
-            return json.loads(file.read(_MOST_HEADER))
+            return json.loads(file.read(MOST_HEADER))
         size = int.from_bytes(file.read(8), "little")
-        return json.loads(file.read(size)).get("__metadata__") if size <= _MOST_HEADER else None
+        return json.loads(file.read(size)).get("__metadata__") if size <= MOST_HEADER else None
 
 
 def metadatum(path: str, key: str) -> str:

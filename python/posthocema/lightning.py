@@ -52,8 +52,7 @@ class LightningRecorder(Following, Callback):
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         if self.recorder is None or self._followed is not pl_module:
-            name = f"snapshots-{self._module}" if self._module else "snapshots"
-            directory = self._dir or os.path.join(trainer.default_root_dir, name)
+            directory = self._dir or os.path.join(trainer.default_root_dir, f"snapshots-{self._module}" if self._module else "snapshots")
             self.recorder, self._followed = self._make(pl_module, dir=directory), pl_module
             if not self._loaded and trainer.global_step:
                 raise InputsError(f"the training continues at step {trainer.global_step}, but its checkpoint has no averages")

@@ -7,12 +7,12 @@ import contextlib
 import ctypes
 import dataclasses
 import os
-import shutil
 import tempfile
 import time
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Literal, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, ContextManager, Dict, Iterable, List, Literal, Optional, Tuple, Union
 
 from . import _library as c
+from ._files import remove
 from .averages import Checks, Numbers, PathLike, Series, log
 from .errors import UsageError
 
@@ -57,14 +57,11 @@ def _next(options: c.SearchOptions, scores: List[Score], most: int) -> List[floa
     return list(found[: n_found.value])
 
 
-@contextlib.contextmanager
-def _directory(directory: Optional[PathLike]) -> Iterator[str]:
+def _directory(directory: Optional[PathLike]) -> ContextManager[str]:
     if directory is None:
-        with tempfile.TemporaryDirectory(prefix="posthocema-") as made:
-            yield made
-    else:
-        os.makedirs(directory, exist_ok=True)
-        yield os.fspath(directory)
+        return tempfile.TemporaryDirectory(prefix="posthocema-")
+    os.makedirs(directory, exist_ok=True)
+    return contextlib.nullcontext(os.fspath(directory))
 
 
 def _state(path: str) -> Optional[Tuple[int, ...]]:
@@ -89,13 +86,6 @@ class _Files:
 
     def is_changed(self, path: str) -> bool:
         return any(_state(file) != state for file, state in self._states[path].items())
-
-
-def _remove(path: str) -> None:
-    if os.path.isdir(path) and not os.path.islink(path):
-        shutil.rmtree(path)
-    elif os.path.lexists(path):
-        os.unlink(path)
 
 
 def search(
@@ -130,7 +120,7 @@ def search(
         def restore(width: float, path: Optional[str]) -> None:
             if path and files.is_changed(path):
                 log.warning("%s: evaluate changed or removed this average, which is made again", path)
-                _remove(path)
+                remove(path)
                 with series.plan(width, at=at, checks="off" if checks == "off" else "warn", logs=False) as alone:
                     files.note(list(alone.run(names, dtype=dtype, **options).paths))
 
@@ -148,12 +138,10 @@ def search(
                 for j, width in enumerate(widths):
                     restore(width, paths[j])
                     score = float(evaluate(given[j]))
-                    kept = paths[j] if directory is not None else None
-                    scores.append(Score(width, score, plan.targets[j].predicted_error, kept))
+                    scores.append(Score(width, score, plan.targets[j].predicted_error, None if directory is None else paths[j]))
                     log.info("sigma_rel %.4g: score %.6g", width, score)
-                    path = paths[j]
-                    if path and directory is None:
-                        _remove(path)
+                    if made and directory is None:
+                        remove(made[j])
         for scored in scores:
             restore(scored.sigma_rel, scored.path)
     finite = [s for s in scores if abs(s.score) < float("inf")]
