@@ -18,11 +18,7 @@ from ._files import MOST_HEADER, write_header
 from .averages import _TORCH
 from .errors import InputsError, OutputError
 
-_NAMES = {
-    torch.float64: "F64", torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16",
-    torch.int64: "I64", torch.int32: "I32", torch.int16: "I16", torch.int8: "I8", torch.uint8: "U8",
-    torch.bool: "BOOL", torch.complex64: "C64",
-}  # fmt: skip
+_NAMES = {getattr(torch, dtype): name for name, dtype in _TORCH.items() if hasattr(torch, dtype) and name != "C128"}
 _MOST_F16 = 65504.0
 
 
@@ -84,7 +80,7 @@ class Contents:
         value = item.value().detach()
         rounded = value.to(item.dtype)
         reals = torch.view_as_real(value) if value.is_complex() else value
-        if not reals.is_floating_point() or not reals.numel():
+        if not reals.is_floating_point() or not reals.numel() or reals.element_size() == 1:
             return rounded
         most = max(abs(float(end)) for end in torch.aminmax(reals))  # one fast pass; NaN where there is one
         if not math.isfinite(most):

@@ -9,6 +9,7 @@ import io
 import json
 import os
 import pathlib
+import pickle
 import re
 import resource
 import signal
@@ -865,6 +866,21 @@ class Recording(unittest.TestCase):
         recorder.step()
         found = {n: t[0] for n, t in tensors_of(self.dir / "x" / "snapshot-frozen.safetensors").items()}
         self.assertEqual(found, {"base.weight": "BF16", "base.bias": "BF16", "base.codes": "U8"})
+
+    def test_each_dtype_of_safetensors_is_written(self):
+        model = torch.nn.Linear(2, 2)
+        kinds = {"float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2", "uint16": "U16", "uint32": "U32", "int16": "I16"}
+        expected = {name: kind for name, kind in kinds.items() if hasattr(torch, name)}
+        for name in expected:
+            value = torch.arange(4).to(getattr(torch, name))
+            setattr(model, name, torch.nn.Parameter(value, requires_grad=False))
+        Recorder(model, 0.1, dir=self.dir, every=1, frozen_once=True).step()
+        found = tensors_of(self.dir / "snapshot-frozen.safetensors")
+        self.assertEqual({name: found[name][0] for name in expected}, expected)
+        with ph.open(self.dir) as series, series.plan(0.1) as plan:
+            made = plan.state_dict(kind="torch")
+        for name in expected:
+            self.assertEqual(made[name].float().tolist(), [0, 1, 2, 3], name)
 
     def test_frozen_parameters_that_change_are_refused(self):
         for name, change in {
