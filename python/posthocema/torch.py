@@ -12,6 +12,7 @@ import operator
 import os
 import re
 import threading
+import types
 import uuid
 from typing import (
     TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Literal, Mapping, NamedTuple, Optional, Sequence,
@@ -520,12 +521,12 @@ class Recorder(_Options):
             plain = optimizer.step
 
             @functools.wraps(plain)
-            def step(*arguments: Any, **options: Any) -> Any:
+            def step(_: Any, *arguments: Any, **options: Any) -> Any:
                 result = plain(*arguments, **options)
                 after()
                 return result
 
-            optimizer.step = step
+            optimizer.step = types.MethodType(step, optimizer)  # as schedulers expect
             remove = functools.partial(setattr, optimizer, "step", plain)
 
         def detach() -> None:

@@ -424,6 +424,23 @@ class Recording(unittest.TestCase):
         fused.step()
         self.assertEqual(recorder.n_steps, 6)
 
+    def test_schedulers_may_be_made_before_and_after_attaching(self):
+        for is_before in (True, False):
+            model = torch.nn.Linear(2, 2)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            recorder = Recorder(model, every=0)
+            schedulers = [torch.optim.lr_scheduler.StepLR(optimizer, 1)] if is_before else []
+            detach = recorder.attach(optimizer)
+            schedulers.append(torch.optim.lr_scheduler.StepLR(optimizer, 1))
+            for _ in range(3):
+                optimizer.step()
+                for scheduler in schedulers:
+                    scheduler.step()
+            self.assertEqual(recorder.n_steps, 3)
+            detach()
+            optimizer.step()
+            self.assertEqual(recorder.n_steps, 3)
+
     def test_a_gradient_scaler_skips_steps(self):
         if not hasattr(torch, "amp") or not hasattr(torch.amp, "GradScaler"):
             self.skipTest("needs torch 2.3 or later")
