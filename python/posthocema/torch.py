@@ -376,6 +376,10 @@ class Recorder(_Options):
         self._devices = [piece.get_device() for piece in self._held[0]]  # numbers, quick to compare
         self._dtypes = [piece.dtype for piece in self._held[0]]
 
+    def __setstate__(self, state: Dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._note_kinds()  # pickles make pieces of averages tensors of their own
+
     def _split(self, tensors: List[torch.Tensor]) -> List[torch.Tensor]:
         """With large ones in pieces of whole rows."""
         return [piece for t, rows in zip(tensors, self._rows) for piece in (t.split(rows) if rows else (t,))]

@@ -787,6 +787,15 @@ class Recording(unittest.TestCase):
         recorder.save()
         self.assertGreater(float((recorder.average()["0.weight"] - model[0].weight).abs().sum()), 0)
 
+    def test_a_recorder_of_a_pickle_continues(self):
+        recorder = Recorder(torch.nn.Linear(600, 600), 0.1, every=0)  # is updated in pieces
+        self.walk(recorder, 3)
+        again = pickle.loads(pickle.dumps(recorder))
+        self.walk(again, 3)
+        self.walk(recorder, 3)
+        for name, average in recorder.average().items():
+            self.assertTrue(torch.equal(again.average()[name], average), name)
+
     def test_a_choice_of_tensors_is_recorded(self):
         net = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.BatchNorm1d(64), torch.nn.Linear(64, 2))
         net[0].requires_grad_(False)
