@@ -162,6 +162,12 @@ def _compare(found: Mapping[str, str], expected: Mapping[str, str]) -> str:
     return "; ".join(parts)
 
 
+def _memory(tensor: torch.Tensor) -> Any:
+    """Where a tensor lies, or the part of this process: equal for names that share it."""
+    part = _shards.local(tensor)
+    return (part.device, part.data_ptr(), part.shape, part.stride(), part.dtype) if part.numel() else id(tensor)
+
+
 def _is_frozen(tensor: torch.Tensor) -> bool:
     return isinstance(tensor, torch.nn.Parameter) and not tensor.requires_grad
 
@@ -354,9 +360,7 @@ class Recorder(_Options):
                 probe(self.dir)
         seen: Dict[Any, str] = {}
         for name, tensor in floats.items():
-            part = _shards.local(tensor)
-            place: Any = (part.device, part.data_ptr(), part.shape, part.stride(), part.dtype) if part.numel() else id(tensor)
-            self._first[name] = seen.setdefault(place, name)
+            self._first[name] = seen.setdefault(_memory(tensor), name)
         self._names = [name for name, first in self._first.items() if name == first]
         self._sharded = [_shards.is_sharded(floats[name]) for name in self._names]
         self._find(entries)
@@ -409,8 +413,11 @@ class Recorder(_Options):
         self._n_tensors = sum(map(len, self._tables))
 
     def _check_model(self, entries: Mapping[str, torch.Tensor]) -> None:
-        """Refuses a model that has got, lost or changed tensors since the recorder was made."""
+        """Refuses a model that has got, lost or changed tensors since the recorder was made, or has untied some."""
         difference = _compare(_describe(entries), self._kinds)
+        for n, first in () if difference else self._first.items():
+            if n != first and _memory(entries[n]) != _memory(entries[first]):
+                difference = f"'{n}' and '{first}' shared a tensor"
         if difference:
             raise InputsError(f"the model has changed since the recorder was made: {difference}")
         self._frozen.update((name, entries[name]) for name in self._frozen)
@@ -759,7 +766,8 @@ class Recorder(_Options):
         Processes that keep no averages have none in it. Averages of sharded parameters are sharded.
         """
         self.wait()  # a run that continues from here does not write them again
-        entries = self._entries(self.model) if self._keeps else {}
+        entries = self._entries(self.model)
+        self._check_model(entries)
         kept = self._averages if self._keeps else []
         return {
             "version": 1,
@@ -821,6 +829,7 @@ class Recorder(_Options):
             raise UsageError("average: rank 0 alone has averages")
         kept = None if dtype is None else _find_dtype("dtype", dtype, {**_SNAPSHOT_DTYPES, **_AVERAGE_DTYPES})
         entries = self._entries(self.model)
+        self._check_model(entries)
         found = {n: _shards.like(part, entries[n]) for n, part in self._sums(self._index(width), kept).items()}
         return {name: found[first] for name, first in self._first.items()}
 
@@ -845,6 +854,7 @@ class Recorder(_Options):
         if not self._keeps and not broadcast:
             raise UsageError("copy_to: rank 0 alone has averages; call it there, or on all ranks with broadcast=True")
         k = self._index(width)
+        self._check_model(self._entries(self.model))
         model = self.model if model is None else model
         entries = self._entries(model)
         kinds = {name: kind for name, kind in self._kinds.items() if name in self._first}

@@ -787,6 +787,20 @@ class Recording(unittest.TestCase):
         recorder.save()
         self.assertGreater(float((recorder.average()["0.weight"] - model[0].weight).abs().sum()), 0)
 
+    def test_tensors_that_share_no_more_are_refused(self):
+        model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2), torch.nn.Linear(2, 2))
+        model[1].weight = model[0].weight
+        recorder = Recorder(model, 0.1, dir=self.dir, every=0)
+        self.walk(recorder, 2)
+        model[2].weight = model[0].weight  # tied later: its average stays its own
+        self.walk(recorder, 2)
+        recorder.save()
+        model[1].weight = torch.nn.Parameter(model[0].weight * 5)
+        self.walk(recorder)
+        for refuse in (recorder.save, recorder.average, recorder.state_dict, recorder.copy_to().__enter__):
+            with self.assertRaisesRegex(ph.InputsError, "'1.weight' and '0.weight' shared a tensor"):
+                refuse()
+
     def test_a_recorder_of_a_pickle_continues(self):
         recorder = Recorder(torch.nn.Linear(600, 600), 0.1, every=0)  # is updated in pieces
         self.walk(recorder, 3)
