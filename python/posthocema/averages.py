@@ -717,8 +717,8 @@ class Plan(_Handle):
     def load_into(self, model: torch.nn.Module, target: Which = 0, *, strict: bool = True) -> None:
         """Copies a target into a torch model, rounded once to the dtype of each of its tensors.
 
-        Names and shapes have to be the same; tied tensors of the model may be in the snapshots under one of their
-        names. strict=False: tensors of the model that the snapshots lack stay what they are.
+        Names and shapes have to be the same, but for the parts of names that wrappers add, and single integers; tied tensors
+        may be in the snapshots under one of their names. strict=False: tensors of the model that the snapshots lack stay what they are.
         """
         from .torch import load_average
 

@@ -38,6 +38,8 @@ _SNAPSHOT_DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bf
 _AVERAGE_DTYPES = {"f32": torch.float32, "f64": torch.float64}
 _COMPLEX = {torch.float32: torch.complex64, torch.float64: torch.complex128}  # averages of complex parameters
 _WRAPPERS = {"DistributedDataParallel": "module", "DataParallel": "module", "OptimizedModule": "_orig_mod"}
+# Parts that wrappers add to names, which the names of series lack
+_WRAPPER_PARTS = re.compile(r"(?<![^.])(module|_orig_mod|_forward_module|_fsdp_wrapped_module|_checkpoint_wrapped_module|_fpw_module)\.")
 _HAS_LERP = hasattr(torch, "_foreach_lerp_")
 
 Place = Tuple[Dict[str, Any], str]  # of a tensor: a table of a module, and its key there
@@ -85,23 +87,29 @@ def _entries(model: torch.nn.Module) -> Dict[str, torch.Tensor]:
 
 def load_average(model: torch.nn.Module, plan: Plan, target: Which = 0, strict: bool = True) -> None:
     """See Plan.load_into."""
-    entries, infos = _entries(unwrap(model)), plan.tensors()
-    for info in infos:
-        found = tuple(entries[info.name].shape) if info.name in entries else None
-        if found != info.shape:
-            what = "is not in the model" if found is None else f"is {list(info.shape)}, in the model {list(found)}"
+    entries = _entries(unwrap(model))
+    bare = {_WRAPPER_PARTS.sub("", name): tensor for name, tensor in entries.items()}
+    pairs = []
+    for info in plan.tensors():
+        found = entries.get(info.name, bare.get(_WRAPPER_PARTS.sub("", info.name)))
+        if found is None and not info.shape and info.dtype[0] in "IU":
+            continue  # a counter, such as n_averaged of AveragedModel
+        if found is None or found.shape != info.shape:
+            what = "is not in the model" if found is None else f"is {list(info.shape)}, in the model {list(found.shape)}"
             raise InputsError(f"'{info.name}': {what}; the snapshots are not of this model")
-        if _shards.is_sharded(entries[info.name]):
-            raise InputsError(f"'{info.name}': is sharded; load the average before fully_shard")
-    loaded = {id(entries[info.name]) for info in infos}
-    missing = [name for name, tensor in entries.items() if id(tensor) not in loaded]
+        if _shards.is_sharded(found) or found.is_meta:
+            what = "has no data (meta); load the average after to_empty()" if found.is_meta else "is sharded; load it before fully_shard"
+            raise InputsError(f"'{info.name}': {what}")
+        pairs.append((info, found))
+    loaded = {id(tensor) for _, tensor in pairs}
+    missing = [n for n, t in entries.items() if id(t) not in loaded and (t.dim() or t.is_floating_point() or t.is_complex())]
     if strict and missing:
         raise InputsError(f"'{missing[0]}': is in the model, but not in the snapshots; strict=False keeps it")
     names = {dtype: name for name, dtype in _SNAPSHOT_DTYPES.items()}
     with torch.no_grad():
-        for info in infos:
-            dtype: Any = names.get(entries[info.name].dtype, "f32") if info.is_averaged else None
-            entries[info.name].copy_(plan.tensor(info.name, target, dtype=dtype, kind="torch"))
+        for info, tensor in pairs:
+            dtype: Any = names.get(tensor.dtype, "f32") if info.is_averaged else None
+            tensor.copy_(plan.tensor(info.name, target, dtype=dtype, kind="torch"))
 
 
 def _find_places(model: torch.nn.Module, entries: Mapping[str, torch.Tensor]) -> Optional[Dict[str, Place]]:
@@ -145,7 +153,8 @@ def _describe(entries: Mapping[str, torch.Tensor]) -> Dict[str, str]:
     for name, tensor in entries.items():
         is_averaged = tensor.is_floating_point() or tensor.is_complex()
         shape = f"{list(tensor.shape)}{', complex' if tensor.is_complex() else ''}"
-        kinds[name] = f"{shape}{', sharded' if _shards.is_sharded(tensor) else ''}" if is_averaged else "copied"
+        words = f"{shape}{', sharded' if _shards.is_sharded(tensor) else ''}{', without data (meta)' if tensor.is_meta else ''}"
+        kinds[name] = words if is_averaged else "copied"
     return kinds
 
 
@@ -355,6 +364,8 @@ class Recorder(_Options):
             raise InputsError("frozen_once: every parameter is frozen, so there is nothing to average")
         self.run_id = _shards.share(self.run_id) if self.is_sharded else self.run_id
         self._kinds = _describe(entries)
+        for name in (name for name, tensor in entries.items() if tensor.is_meta):
+            raise InputsError(f"'{name}': has no data (meta); make the recorder after to_empty()")
         with self._together():
             if self.is_writer and self.dir:
                 probe(self.dir)

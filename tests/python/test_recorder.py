@@ -801,6 +801,19 @@ class Recording(unittest.TestCase):
             with self.assertRaisesRegex(ph.InputsError, "'1.weight' and '0.weight' shared a tensor"):
                 refuse()
 
+    def test_tensors_without_data_are_refused(self):
+        model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2))
+        empty = torch.nn.Sequential(torch.nn.Linear(2, 2, device="meta"), torch.nn.Linear(2, 2, device="meta"))
+        with self.assertRaisesRegex(ph.InputsError, r"'0.weight': has no data \(meta\)"):
+            Recorder(empty, 0.1, every=0)
+        recorder = Recorder(model, 0.1, dir=self.dir, every=1)
+        self.walk(recorder)
+        with self.assertRaisesRegex(ph.InputsError, r"'0.weight' is \[2, 2\], without data \(meta\), was \[2, 2\]"):
+            recorder.copy_to(empty).__enter__()
+        with ph.open(self.dir) as series, series.plan(0.1) as plan:
+            with self.assertRaisesRegex(ph.InputsError, r"'0.bias': has no data \(meta\)"):
+                plan.load_into(empty)
+
     def test_a_recorder_of_a_pickle_continues(self):
         recorder = Recorder(torch.nn.Linear(600, 600), 0.1, every=0)  # is updated in pieces
         self.walk(recorder, 3)
@@ -1039,6 +1052,27 @@ class Recording(unittest.TestCase):
                 plan.load_into(model)
             plan.load_into(model, strict=False)
             self.assertTrue(torch.equal(model[1].weight, plan.tensor("0.weight", kind="torch")))
+
+    def test_an_average_is_loaded_whatever_wrappers_add_to_names(self):
+        class Wrapper(torch.nn.Module):
+            def __init__(self, module):
+                super().__init__()
+                self.module = module
+
+        model = torch.nn.Sequential(torch.nn.Linear(2, 2))
+        averaged = torch.optim.swa_utils.AveragedModel(model)  # has a counter
+        for name, recorded in {"model": model, "wrapped": Wrapper(model), "averaged": averaged}.items():
+            recorder = Recorder(recorded, 0.1, dir=self.dir / name, every=1)
+            self.walk(recorder, 3)
+            with ph.open(self.dir / name) as series, series.plan(0.1) as plan:
+                for into in (model, Wrapper(model), Wrapper(Wrapper(model)), averaged):
+                    plan.load_into(into)
+                    loaded = (averaged.module if into is averaged else model)[0].weight
+                    self.assertTrue(torch.equal(loaded, recorder.average()[list(recorder.average())[-2]]))
+                    with torch.no_grad():
+                        loaded += 1
+                with self.assertRaisesRegex(ph.InputsError, "is not in the model"):
+                    plan.load_into(torch.nn.ModuleDict({"a_module": model}))
 
     def test_options_may_be_written_in_several_ways(self):
         model = torch.nn.Linear(2, 2)
