@@ -22,7 +22,7 @@ from typing import (
 import torch
 
 from . import _library as c, _shards
-from ._files import naming, probe, remove_leftovers, write_files
+from ._files import naming, probe, remove, remove_leftovers, write_files
 from ._snapshot_files import Contents, Item, combine, digest, find_snapshots, metadatum, refuse_other, sample
 from .averages import Numbers, Plan, Texts, Which, gamma, log
 from .design import Design
@@ -331,6 +331,7 @@ class Recorder(_Options):
         self._averages: List[List[torch.Tensor]] = [[] for _ in self.widths]  # in the same order, for each width
         self._residuals: List[List[torch.Tensor]] = [[] for _ in self.widths]  # to be added to them, or none
         self._checked_run = ""  # whose directory was looked through
+        self._continued_at: float = math.inf  # step of a loaded state, until snapshots that it left behind are removed
         self._saved: Tuple[int, List[str]] = (0, [])  # step and paths of the last snapshots
         self._thread: Optional[threading.Thread] = None  # that writes
         self._writing: Tuple[int, List[str]] = (0, [])  # step and paths of what it writes
@@ -681,7 +682,7 @@ class Recorder(_Options):
                     if not _shards.is_finite(item):
                         self._warn_of_nan(width, name)
             _shards.write_all(contents, self.run_id)
-            self._saved = self._writing
+            self._note_saved()
             return
         files = self._frozen_file()  # the first to appear
         for width, (path, content) in zip(self.widths, contents.items()):
@@ -696,8 +697,17 @@ class Recorder(_Options):
 
     def _write_files(self, files: Mapping[str, Contents]) -> None:
         write_files({path: content.write for path, content in files.items()}, run=self.run_id, replaces=self._replaces)
-        self._saved = self._writing
+        self._note_saved()
         log.info("step %d: wrote %s", self._saved[0], ", ".join(files))
+
+    def _note_saved(self) -> None:
+        """Removes later snapshots that the run has written before it continued from an earlier step: they are of another past."""
+        self._saved, at = self._writing, self._continued_at
+        self._continued_at = math.inf
+        for step, path in find_snapshots(self.dir, self.prefix) if at < math.inf and self.is_writer else ():
+            if step > at and step != self._saved[0] and metadatum(path, "run") == self.run_id:
+                remove(path)
+                log.info("step %d: removed %s, which the run had written before it continued from step %d", self._saved[0], path, at)
 
     def _write_beside(self, files: Mapping[str, Contents]) -> None:
         try:
@@ -813,6 +823,7 @@ class Recorder(_Options):
                 residual.zero_()
         self.n_steps, self.run_id = int(state["n_steps"]), str(state["run_id"])
         self._n_updated, self._saved = int(state.get("n_updated", self.n_steps)), (0, [])
+        self._continued_at = self.n_steps
         self._check_folder()
         if self.times and self.n_steps > max(self.times):
             log.warning("step %d: all times are over, only save() and close() will write", self.n_steps)
