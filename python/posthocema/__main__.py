@@ -15,16 +15,12 @@ def find_program() -> str:
     user = f"{os.name}_user"
     if user in sysconfig.get_scheme_names():
         schemes.append(sysconfig.get_path("scripts", user))
-    for directory in schemes:
-        path = os.path.join(directory, NAME)
-        if os.access(path, os.X_OK):
-            return path
-    found = shutil.which(NAME)
+    paths = (os.path.join(directory, NAME) for directory in schemes)
+    found = next((path for path in paths if os.access(path, os.X_OK)), None) or shutil.which(NAME)
     if not found:
         sys.exit(f"{NAME}: is neither in {' nor in '.join(schemes)} nor on PATH")
     return found
 
 
 if __name__ == "__main__":
-    program = find_program()
-    os.execv(program, [NAME, *sys.argv[1:]])
+    os.execv(find_program(), [NAME, *sys.argv[1:]])

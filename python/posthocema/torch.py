@@ -845,23 +845,27 @@ class Recorder(_Options):
     def average(self, width: Optional[SupportsFloat] = None, dtype: Optional[DType] = None) -> Dict[str, torch.Tensor]:
         """The tensors of an average, default the first, by name; those of sharded parameters are sharded.
 
-        Names that share a tensor share one here, too. dtype: default that of the averages.
+        Names that share a tensor share one here, too. They are copies. dtype: default that of the averages; of complex ones as near.
         """
         if not self._keeps:
             raise UsageError("average: rank 0 alone has averages")
         kept = None if dtype is None else _find_dtype("dtype", dtype, {**_SNAPSHOT_DTYPES, **_AVERAGE_DTYPES})
         entries = self._entries(self.model)
         self._check_model(entries)
-        found = {n: _shards.like(part, entries[n]) for n, part in self._sums(self._index(width), kept).items()}
+        found = {n: _shards.like(part, entries[n]) for n, part in self._sums(self._index(width), kept, copies=True).items()}
         return {name: found[first] for name, first in self._first.items()}
 
     def _index(self, width: Optional[SupportsFloat]) -> int:
         return 0 if width is None else _find_width("width", self.widths, width)
 
-    def _sums(self, k: int, dtype: Optional[torch.dtype] = None) -> Dict[str, torch.Tensor]:
-        """The parts of this process of an average, with their residuals."""
-        averages = [part if dtype is None else part.to(dtype) for part in self._averages[k]]
-        return dict(zip(self._names, [a + r for a, r in zip(averages, self._residuals[k])] or averages))
+    def _sums(self, k: int, dtype: Optional[torch.dtype] = None, copies: bool = False) -> Dict[str, torch.Tensor]:
+        """The parts of this process of an average, with their residuals; without these they may be the average itself."""
+        sums = {}
+        for i, (name, part) in enumerate(zip(self._names, self._averages[k])):
+            wanted = part.dtype if dtype is None else _COMPLEX.get(dtype, torch.complex64) if part.is_complex() else dtype
+            wide = part.to(torch.promote_types(part.dtype, wanted), copy=copies)
+            sums[name] = (wide + self._residuals[k][i] if self._residuals[k] else wide).to(wanted)
+        return sums
 
     @contextlib.contextmanager
     def copy_to(

@@ -1116,6 +1116,24 @@ class Recording(unittest.TestCase):
             expected = f"<posthocema.torch.Recorder: step 2, widths (0.05, 0.1), 2 tensors, to {self.dir / str(i)}>"
             self.assertEqual(repr(recorder), expected)
 
+    def test_averages_have_the_dtype_that_is_asked_for(self):
+        model = torch.nn.Linear(8, 8)
+        model.phase = torch.nn.Parameter(torch.randn(5, dtype=torch.complex64))
+        for options in ({}, {"compensate": False}, {"average_dtype": "f64"}):
+            recorder = Recorder(model, 0.1, every=0, **options)
+            self.walk(recorder, 5)
+            exact = recorder.average(dtype="f64")
+            before = recorder.average()
+            for name, dtype in {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32, "f64": torch.float64}.items():
+                average = recorder.average(dtype=name)
+                self.assertEqual(average["weight"].dtype, dtype, options)
+                self.assertTrue(torch.allclose(average["weight"].double(), exact["weight"], rtol=torch.finfo(dtype).eps, atol=0))
+                self.assertEqual(average["phase"].dtype, torch.complex128 if name == "f64" else torch.complex64)
+                self.assertLess(float((average["phase"] - exact["phase"]).abs().max()), 1e-5)
+            held = copy.deepcopy(before)
+            self.walk(recorder)
+            self.assertTrue(all(torch.equal(before[name], held[name]) for name in held), "the training changes an average")
+
     def test_an_average_fits_a_model_of_the_same_names_only(self):
         model = torch.nn.Sequential(torch.nn.Linear(2, 2))
         recorder = Recorder(model, 0.1, dir=self.dir, every=0)
