@@ -38,16 +38,13 @@ def like(part: torch.Tensor, whole: torch.Tensor) -> torch.Tensor:
     return made
 
 
-Tensors = Mapping[str, Item]
-
-
 def _local_value(item: Item) -> torch.Tensor:
     """The part of this process in the dtype in which it is written."""
     residual = None if item.residual is None else local(item.residual)
     return Item(local(item.tensor), item.dtype, residual).value().detach().to(item.dtype)
 
 
-def _check_range(tensors: Tensors) -> None:
+def _check_range(tensors: Mapping[str, Item]) -> None:
     """All processes refuse an average that one of them cannot write."""
     import torch.distributed as dist
 
@@ -116,7 +113,7 @@ def is_finite(item: Item) -> bool:
     return bool(torch.isfinite(_local_value(item)).all())
 
 
-def write_all(files: Mapping[str, Tuple[Tensors, Mapping[str, str]]], run: str) -> None:
+def write_all(files: Mapping[str, Tuple[Mapping[str, Item], Mapping[str, str]]], run: str) -> None:
     """Distributed checkpoints of tensors and metadata, which appear whole under their names. All processes call it."""
     import torch.distributed as dist
 

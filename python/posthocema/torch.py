@@ -282,7 +282,7 @@ class Recorder(_Options):
     widths: sigma_rel of each average, default (0.05, 0.10); or design: a Design, or the file of one, which also has
     times, dtype and unit. dir: of the snapshots; without it, and with every=0, averages are kept in memory alone.
     every: steps between snapshots, or times: the steps of snapshots; every=0: only save() and close() write.
-    update_every: steps between updates. The factor is exact for the steps between, so that widths stay right.
+    update_every: steps between updates. The factor is exact for the steps between, so that widths stay right. unit: a word for steps.
     dtype: of snapshots, float32 (default), float16 or bfloat16. average_dtype: of the averages, float32 (default) or
     float64; averages in 16 bits stop moving.
     compensate: float32 averages have residuals in float32, so that they move however long the training is. False saves
@@ -391,6 +391,10 @@ class Recorder(_Options):
         self._parts = _cut(self._held[0], most)
         self._devices = [piece.get_device() for piece in self._held[0]]  # numbers, quick to compare
         self._dtypes = [piece.dtype for piece in self._held[0]]
+
+    def __getstate__(self) -> Dict[str, Any]:
+        self.wait()
+        return {**self.__dict__, "_detach": None}  # a copy is attached to no optimizer
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -622,8 +626,7 @@ class Recorder(_Options):
     def path(self, width: float) -> str:
         """Of the snapshot of this step."""
         digits = f"{width:.3f}" if float(f"{width:.3f}") == width else repr(width)
-        name = f"{self.prefix}-{self.n_steps:07d}-{digits}"
-        return os.path.join(self.dir, name if self.is_sharded else name + ".safetensors")
+        return os.path.join(self.dir, f"{self.prefix}-{self.n_steps:07d}-{digits}{'' if self.is_sharded else '.safetensors'}")
 
     @torch.no_grad()
     def save(self) -> List[str]:

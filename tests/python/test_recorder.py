@@ -849,6 +849,19 @@ class Recording(unittest.TestCase):
         self.walk(second, 5)
         self.assertEqual(names()[-1], "snapshot-0000010-0.100.safetensors")
 
+    def test_copies_of_an_attached_recorder_are_not_attached(self):
+        model = torch.nn.Linear(2, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        recorder = Recorder(model, 0.1, dir=self.dir, every=1, background=True)
+        recorder.attach(optimizer)
+        optimizer.step()  # a thread writes
+        for again in (copy.deepcopy(recorder), pickle.loads(pickle.dumps(recorder))):
+            again.step()
+            again.close()
+        optimizer.step()
+        self.assertEqual(recorder.n_steps, 2)
+        recorder.close()
+
     def test_a_choice_of_tensors_is_recorded(self):
         net = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.BatchNorm1d(64), torch.nn.Linear(64, 2))
         net[0].requires_grad_(False)
