@@ -357,6 +357,11 @@ struct phema_sample {
  * PHEMA_ERR_RESOURCE  no memory, or more than max_ram_bytes (0: no limit) would be needed */
 PHEMA_FALLIBLE phema_sample_read(struct phema_sample *out, const struct phema_series *series,
                                  bool is_plain, uint64_t max_ram_bytes, struct phema_error *err);
+/* The same without the running means and variances of layers of normalisation: they jitter with every
+ * batch, and parameters do not. There are none, or nothing else: a sample of no elements. */
+PHEMA_FALLIBLE phema_sample_read_parameters(struct phema_sample *out,
+                                            const struct phema_series *series,
+                                            uint64_t max_ram_bytes, struct phema_error *err);
 void phema_sample_clear(struct phema_sample *sample);
 
 /* The mean of (x_i - x_j)^2 over the elements of snapshots i and j, relative to mean_square. */

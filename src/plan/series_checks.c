@@ -208,14 +208,37 @@ static enum phema_status check_unit(struct phema_decays *decays, const struct ph
     return decays->reason ? PHEMA_OK : phema_fail_memory(err);
 }
 
+/* Labels are judged by how parameters move, and errors expected of all tensors.
+ *   parameters  few or none: the sample takes their place */
+static enum phema_status
+judge_and_fit(struct phema_series_checks *checks, struct phema_motion *motion,
+              const struct phema_series *series, const struct phema_schedule *schedule,
+              const struct phema_sample *sample, const struct phema_sample *parameters,
+              bool is_checked, struct phema_error *err)
+{
+    if (!is_checked || parameters->n_elems < LEAST_ELEMENTS)
+        return series_checks_make(checks, motion, series, schedule, sample, is_checked, err);
+    enum phema_status status =
+        series_checks_make(checks, motion, series, schedule, parameters, true, err);
+    if (status || checks->verdict == PHEMA_SERIES_WRONG)
+        return status;
+    struct phema_series_checks unused = {.max_z = PHEMA_UNKNOWN};
+    phema_motion_clear(motion);
+    status = series_checks_make(&unused, motion, series, schedule, sample, false, err);
+    series_checks_reset(&unused);
+    return status;
+}
+
 /* The decays of averages, then the motion and what the labels say of it. */
 static enum phema_status
 check_sample(struct phema_series_checks *checks, struct phema_motion *motion,
              const struct phema_series *series, const struct phema_series_options *options,
-             const struct phema_schedule *schedule, struct phema_sample *sample, bool is_checked,
-             struct phema_error *err)
+             const struct phema_schedule *schedule, struct phema_sample *sample,
+             struct phema_sample *parameters, bool is_checked, struct phema_error *err)
 {
     (void)raise_rounding(sample->rounding, series, NULL);
+    if (parameters->n_elems)
+        (void)raise_rounding(parameters->rounding, series, NULL);
     enum phema_status status = PHEMA_OK;
     if (is_checked)
         status = phema_decays_find(&checks->decays, series, options, sample, err);
@@ -224,13 +247,15 @@ check_sample(struct phema_series_checks *checks, struct phema_motion *motion,
     if (status)
         return status;
     bool is_refuted = checks->decays.reason != NULL;
-    status = series_checks_make(checks, motion, series, schedule, sample, is_checked && !is_refuted,
-                                err);
-    if (!status && raise_rounding(sample->rounding, series, motion) &&
-        checks->verdict > PHEMA_SERIES_FITS) { /* updates that float32 lost, perhaps */
+    status = judge_and_fit(checks, motion, series, schedule, sample, parameters,
+                           is_checked && !is_refuted, err);
+    bool is_raised = !status && raise_rounding(sample->rounding, series, motion);
+    if (!status && parameters->n_elems)
+        is_raised |= raise_rounding(parameters->rounding, series, motion);
+    if (is_raised && checks->verdict > PHEMA_SERIES_FITS) { /* updates that float32 lost, perhaps */
         phema_motion_clear(motion);
         series_checks_reset(checks);
-        status = series_checks_make(checks, motion, series, schedule, sample, true, err);
+        status = judge_and_fit(checks, motion, series, schedule, sample, parameters, true, err);
     }
     if (is_refuted && (!status || status == PHEMA_NO))
         return use_decays(checks, err) ? PHEMA_ERR_RESOURCE : status;
@@ -249,10 +274,13 @@ PHEMA_FALLIBLE phema_series_check(struct phema_series_checks *out, struct phema_
         return status ? status
                       : phema_fail(err, PHEMA_NO, "the profiles of the snapshots are unknown");
     }
-    struct phema_sample sample = {0};
+    struct phema_sample sample = {0}, parameters = {0};
     status = phema_sample_read(&sample, series, false, 0, err);
     if (!status)
-        status = check_sample(out, motion, series, options, NULL, &sample, true, err);
+        status = phema_sample_read_parameters(&parameters, series, 0, err);
+    if (!status)
+        status = check_sample(out, motion, series, options, NULL, &sample, &parameters, true, err);
+    phema_sample_clear(&parameters);
     for (size_t k = 0; k < series->n && !status; k++)
         series->snapshots[k].rounding = sample.rounding[k];
     phema_sample_clear(&sample);
@@ -268,7 +296,7 @@ static enum phema_status sample_motion(struct phema_plan *plan,
                                        struct phema_error *err)
 {
     struct phema_series *series = plan->series;
-    struct phema_sample sample = {0};
+    struct phema_sample sample = {0}, parameters = {0};
     struct phema_motion *motion = phema_arena_alloc(&plan->memory, sizeof(*motion));
     if (!motion)
         return phema_fail_memory(err);
@@ -276,9 +304,14 @@ static enum phema_status sample_motion(struct phema_plan *plan,
         phema_sample_read(&sample, series, false, options->series.max_ram_bytes, err);
     if (!status)
         status = straightness_find(plan, &sample, err);
+    bool is_checked = options->checks != PHEMA_CHECKS_OFF;
+    if (!status && is_checked)
+        status =
+            phema_sample_read_parameters(&parameters, series, options->series.max_ram_bytes, err);
     if (!status)
         status = check_sample(&plan->checks, motion, series, &options->series, plan->schedule,
-                              &sample, options->checks != PHEMA_CHECKS_OFF, err);
+                              &sample, &parameters, is_checked, err);
+    phema_sample_clear(&parameters);
     if (!status)
         plan->motion = motion;
     /* predictions of other metrics expect the rounding that the dtype has */

@@ -538,17 +538,47 @@ static void clear(struct sampling *sampling)
     phema_arena_clear(&sampling->memory);
 }
 
-static enum phema_status read_sample(struct phema_sample *out, const struct phema_series *series,
-                                     bool is_plain, uint64_t max_ram_bytes, struct phema_error *err)
+/* Of the data that pass a normalisation: they jitter with every batch, as parameters do not. */
+static bool is_statistic(const struct phema_tensor *tensor)
 {
-    bool *is_constant = calloc(series->n_tensors + 1, sizeof(*is_constant));
-    if (!is_constant)
-        return phema_fail_memory(err);
+    static const char *const names[] = {"running_mean",     "running_var", "running_std",
+                                        "running_variance", "moving_mean", "moving_var",
+                                        "moving_variance"};
+    const char *dot = memrchr(tensor->name, '.', tensor->name_size);
+    const char *last = dot ? dot + 1 : tensor->name;
+    size_t size = tensor->name_size - (size_t)(last - tensor->name);
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (phema_bytes_are(last, size, names[i]))
+            return true;
+    return false;
+}
+
+/* Notes the statistics, unless nothing else is averaged. Returns whether there are any. */
+static bool leave_out_statistics(bool *is_left_out, const struct phema_series *series)
+{
+    size_t n_left_out = 0, n = 0;
+    for (size_t i = 0; i < series->n_tensors; i++) {
+        const struct phema_series_tensor *entry = &series->tensors[i];
+        bool is_averaged = entry->rule == PHEMA_RULE_AVERAGE && entry->tensor.n_elems;
+        is_left_out[i] = is_averaged && is_statistic(&entry->tensor);
+        n += is_averaged;
+        n_left_out += is_left_out[i];
+    }
+    if (n_left_out == n)
+        memset(is_left_out, false, series->n_tensors);
+    return n_left_out > 0 && n_left_out < n;
+}
+
+/* is_left_out: [n_tensors] */
+static enum phema_status read_sample(struct phema_sample *out, const struct phema_series *series,
+                                     bool is_plain, bool *is_left_out, uint64_t max_ram_bytes,
+                                     struct phema_error *err)
+{
     enum phema_status status = PHEMA_OK;
     bool is_thin = true;
     for (unsigned attempt = 0; attempt < (is_plain ? 1 : 2) && !status && is_thin; attempt++) {
         struct sampling sampling = {
-            .series = series, .sample = out, .is_plain = is_plain, .is_constant = is_constant};
+            .series = series, .sample = out, .is_plain = is_plain, .is_constant = is_left_out};
         phema_sample_clear(out);
         status = fill_sample(&sampling, max_ram_bytes, err);
         /* most were constant: others are looked at in their place */
@@ -556,7 +586,6 @@ static enum phema_status read_sample(struct phema_sample *out, const struct phem
         out->is_plain = out->is_plain && attempt == 0;
         clear(&sampling);
     }
-    free(is_constant);
     return status;
 }
 
@@ -564,7 +593,31 @@ PHEMA_FALLIBLE phema_sample_read(struct phema_sample *out, const struct phema_se
                                  bool is_plain, uint64_t max_ram_bytes, struct phema_error *err)
 {
     struct phema_sample sample = {0};
-    enum phema_status status = read_sample(&sample, series, is_plain, max_ram_bytes, err);
+    bool *is_left_out = calloc(series->n_tensors + 1, sizeof(*is_left_out));
+    if (!is_left_out)
+        return phema_fail_memory(err);
+    enum phema_status status =
+        read_sample(&sample, series, is_plain, is_left_out, max_ram_bytes, err);
+    free(is_left_out);
+    if (status)
+        phema_sample_clear(&sample);
+    else
+        *out = sample;
+    return status;
+}
+
+PHEMA_FALLIBLE phema_sample_read_parameters(struct phema_sample *out,
+                                            const struct phema_series *series,
+                                            uint64_t max_ram_bytes, struct phema_error *err)
+{
+    struct phema_sample sample = {0};
+    bool *is_left_out = calloc(series->n_tensors + 1, sizeof(*is_left_out));
+    if (!is_left_out)
+        return phema_fail_memory(err);
+    enum phema_status status = PHEMA_OK;
+    if (leave_out_statistics(is_left_out, series))
+        status = read_sample(&sample, series, false, is_left_out, max_ram_bytes, err);
+    free(is_left_out);
     if (status)
         phema_sample_clear(&sample);
     else

@@ -862,6 +862,21 @@ class Recording(unittest.TestCase):
         self.assertEqual(recorder.n_steps, 2)
         recorder.close()
 
+    def test_labels_of_a_model_with_running_statistics_fit(self):
+        for seed in range(3):
+            torch.manual_seed(seed)
+            model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.BatchNorm1d(16), torch.nn.ReLU(), torch.nn.Linear(16, 2))
+            optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+            with Recorder(model, (0.05, 0.1), dir=self.dir / str(seed), every=20) as recorder:
+                recorder.attach(optimizer)
+                for _ in range(400):
+                    x = torch.randn(8, 8)
+                    optimizer.zero_grad()
+                    (model(x) - x[:, :2].sin() - 0.3 * torch.randn(8, 2)).square().mean().backward()
+                    optimizer.step()
+            with ph.open(self.dir / str(seed)) as series:
+                self.assertEqual(series.checks().verdict, "fits", series.checks().reason)
+
     def test_a_choice_of_tensors_is_recorded(self):
         net = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.BatchNorm1d(64), torch.nn.Linear(64, 2))
         net[0].requires_grad_(False)

@@ -490,6 +490,32 @@ static void constant_tensors_take_no_part(void **state)
     phema_sample_clear(&sample);
 }
 
+static void statistics_are_no_parameters(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"norm.running_mean", "norm.running_mean_of", "v"};
+    static const size_t expected[] = {5, 0,
+                                      0}; /* 0: no statistics, the whole sample is of parameters */
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        for (size_t k = 0; k < 3; k++) {
+            float jitter[] = {(float)(k % 2), 2, 3, 4};
+            write_beside(names[i], k, names[i], jitter, 4, 5);
+        }
+        struct phema_error err = {0};
+        struct phema_series *series = open_series(names[i], 3, 0);
+        struct phema_sample sample = {0};
+        assert_ok(phema_sample_read_parameters(&sample, series, 0, &err), &err);
+        assert_int_equal(sample.n_elems, expected[i]);
+        if (sample.n_elems)
+            assert_near(phema_sample_distance(&sample, 0, 2), 4.0 / 9, 1e-15);
+        phema_sample_clear(&sample);
+        assert_ok(phema_sample_read(&sample, series, false, 0, &err), &err);
+        assert_int_equal(sample.n_elems, 9);
+        phema_sample_clear(&sample);
+        phema_series_close(series);
+    }
+}
+
 /* Frozen layers leave their share of the sample to the others. */
 static void other_tensors_are_read_in_place_of_constants(void **state)
 {
@@ -771,6 +797,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(non_finite_elements_are_left_out_of_all_snapshots),
     cmocka_unit_test(sizes_are_relative_to_the_newest),
     cmocka_unit_test(constant_tensors_take_no_part),
+    cmocka_unit_test(statistics_are_no_parameters),
     cmocka_unit_test(other_tensors_are_read_in_place_of_constants),
     cmocka_unit_test(few_large_numbers_do_not_hide_the_others),
     cmocka_unit_test(samples_without_usable_elements_are_refused),
