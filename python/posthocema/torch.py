@@ -710,7 +710,7 @@ class Recorder(_Options):
         for step, path in find_snapshots(self.dir, self.prefix) if at < math.inf and self.is_writer else ():
             if step > at and step != self._saved[0] and metadatum(path, "run") == self.run_id:
                 remove(path)
-                log.info("step %d: removed %s, which the run had written before it continued from step %d", self._saved[0], path, at)
+                log.warning("step %d: removed %s, which the run had written before it continued from step %d", self._saved[0], path, at)
 
     def _write_beside(self, files: Mapping[str, Contents]) -> None:
         try:
