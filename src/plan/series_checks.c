@@ -79,7 +79,7 @@ static enum phema_status check_sizes(struct phema_series_checks *checks,
 PHEMA_FALLIBLE series_checks_make(struct phema_series_checks *checks, struct phema_motion *motion,
                                   const struct phema_series *series,
                                   const struct phema_schedule *schedule,
-                                  const struct phema_sample *sample, bool is_checked,
+                                  const struct phema_sample *sample, enum series_question question,
                                   struct phema_error *err)
 {
     struct search search = {.series = series,
@@ -94,8 +94,8 @@ PHEMA_FALLIBLE series_checks_make(struct phema_series_checks *checks, struct phe
     if (status)
         return status;
     status = search_open(&search);
-    if (!status && is_checked && sample->n_elems >= LEAST_ELEMENTS)
-        status = search_verdict(&search, &fit, err);
+    if (!status && question != SERIES_HAS_MOTION && sample->n_elems >= LEAST_ELEMENTS)
+        status = search_verdict(&search, &fit, question == SERIES_FITS_LABELS, err);
     if (!status && checks->verdict != PHEMA_SERIES_WRONG) {
         phema_motion_clear(&fit.motion); /* true labels may have the likeliest motion */
         status = phema_motion_fitting_find(&fit.motion, search.fitting.motion,
@@ -208,24 +208,30 @@ static enum phema_status check_unit(struct phema_decays *decays, const struct ph
     return decays->reason ? PHEMA_OK : phema_fail_memory(err);
 }
 
-/* Labels are judged by how parameters move, and errors expected of all tensors.
+/* Labels are judged by how parameters move, damage and errors expected by all tensors.
  *   parameters  few or none: the sample takes their place */
 static enum phema_status
 judge_and_fit(struct phema_series_checks *checks, struct phema_motion *motion,
               const struct phema_series *series, const struct phema_schedule *schedule,
               const struct phema_sample *sample, const struct phema_sample *parameters,
-              bool is_checked, struct phema_error *err)
+              enum series_question question, struct phema_error *err)
 {
-    if (!is_checked || parameters->n_elems < LEAST_ELEMENTS)
-        return series_checks_make(checks, motion, series, schedule, sample, is_checked, err);
+    if (question != SERIES_FITS_LABELS || parameters->n_elems < LEAST_ELEMENTS)
+        return series_checks_make(checks, motion, series, schedule, sample, question, err);
     enum phema_status status =
-        series_checks_make(checks, motion, series, schedule, parameters, true, err);
+        series_checks_make(checks, motion, series, schedule, parameters, question, err);
     if (status || checks->verdict == PHEMA_SERIES_WRONG)
         return status;
-    struct phema_series_checks unused = {.max_z = PHEMA_UNKNOWN};
+    struct phema_series_checks whole = {.max_z = PHEMA_UNKNOWN, .median_z = PHEMA_UNKNOWN};
     phema_motion_clear(motion);
-    status = series_checks_make(&unused, motion, series, schedule, sample, false, err);
-    series_checks_reset(&unused);
+    status = series_checks_make(&whole, motion, series, schedule, sample, SERIES_IS_UNDAMAGED, err);
+    if (!status && whole.verdict == PHEMA_SERIES_WRONG) {
+        struct phema_series_checks before = *checks;
+        whole.decays = before.decays;
+        *checks = whole;
+        whole = before;
+    }
+    series_checks_reset(&whole);
     return status;
 }
 
@@ -248,14 +254,15 @@ check_sample(struct phema_series_checks *checks, struct phema_motion *motion,
         return status;
     bool is_refuted = checks->decays.reason != NULL;
     status = judge_and_fit(checks, motion, series, schedule, sample, parameters,
-                           is_checked && !is_refuted, err);
+                           is_checked && !is_refuted ? SERIES_FITS_LABELS : SERIES_HAS_MOTION, err);
     bool is_raised = !status && raise_rounding(sample->rounding, series, motion);
     if (!status && parameters->n_elems)
         is_raised |= raise_rounding(parameters->rounding, series, motion);
     if (is_raised && checks->verdict > PHEMA_SERIES_FITS) { /* updates that float32 lost, perhaps */
         phema_motion_clear(motion);
         series_checks_reset(checks);
-        status = judge_and_fit(checks, motion, series, schedule, sample, parameters, true, err);
+        status = judge_and_fit(checks, motion, series, schedule, sample, parameters,
+                               SERIES_FITS_LABELS, err);
     }
     if (is_refuted && (!status || status == PHEMA_NO))
         return use_decays(checks, err) ? PHEMA_ERR_RESOURCE : status;

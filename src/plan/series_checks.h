@@ -23,15 +23,21 @@ PHEMA_FALLIBLE straightness_find(struct phema_plan *plan, const struct phema_sam
 /* Adds it to the predicted errors, which are unknown where it is. */
 void straightness_predict(struct phema_plan *plan);
 
+enum series_question {                    /* about a series */
+                       SERIES_HAS_MOTION, /* nothing but the motion */
+                       SERIES_IS_UNDAMAGED, /* whether each tensor of a snapshot is what the others predict */
+                       SERIES_FITS_LABELS /* that, and whether the labels do */
+};
+
 /* Fits the motion to the sample and compares each snapshot with what the others predict. Where they
- * do not fit, searches for labels that do. Sets checks; the motion is the caller's.
+ * do not fit their labels, searches for labels that do. Sets checks; the motion is the caller's.
  *   schedule  of the learning rate; NULL: unknown
  * PHEMA_NO            no motion can be fitted; the message has the reason. Checks may be set
  * PHEMA_ERR_RESOURCE  no memory */
 PHEMA_FALLIBLE series_checks_make(struct phema_series_checks *checks, struct phema_motion *motion,
                                   const struct phema_series *series,
                                   const struct phema_schedule *schedule,
-                                  const struct phema_sample *sample, bool is_checked,
+                                  const struct phema_sample *sample, enum series_question question,
                                   struct phema_error *err);
 
 #endif

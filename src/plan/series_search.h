@@ -146,8 +146,10 @@ void search_suggest(struct search *search, enum phema_setting setting, const cha
 
 /* ---- series_verdict.c ---- */
 
-/* Sets the checks, and the fit of the given labels. PHEMA_ERR_RESOURCE */
-PHEMA_FALLIBLE search_verdict(struct search *search, struct fit *fit, struct phema_error *err);
+/* Sets the checks, and the fit of the given labels. Without judging labels it is wrong where a tensor
+ * is damaged, and else unknown. PHEMA_ERR_RESOURCE */
+PHEMA_FALLIBLE search_verdict(struct search *search, struct fit *fit, bool judges_labels,
+                              struct phema_error *err);
 
 /* ---- series_hypotheses.c: labels of some snapshots, or all widths ---- */
 

@@ -235,18 +235,23 @@ static enum phema_series_verdict judge_likelihood(struct search *search, const s
     return search->text.size ? PHEMA_SERIES_DOUBTFUL : PHEMA_SERIES_FITS;
 }
 
+/* A snapshot most of whose tensors are off is of another training, or has another label. */
+static enum phema_series_verdict judge_tensors(struct search *search, const struct fit *fit)
+{
+    const struct phema_tensor_outlier *outlier = &fit->outlier;
+    if (isnan(fit->max_z) || !(outlier->ratio > PHEMA_TENSOR_OUTLIER) ||
+        outlier->n_outliers * 2 > outlier->n_compared)
+        return PHEMA_SERIES_UNKNOWN;
+    explain_damage(search, outlier);
+    return PHEMA_SERIES_WRONG;
+}
+
 static enum phema_series_verdict judge_labels(struct search *search, const struct fit *fit)
 {
-    if (search_raw(search))
+    if (search_raw(search) || judge_tensors(search, fit) == PHEMA_SERIES_WRONG)
         return PHEMA_SERIES_WRONG;
     if (isnan(fit->max_z))
         return PHEMA_SERIES_UNKNOWN;
-    const struct phema_tensor_outlier *outlier = &fit->outlier;
-    /* a snapshot most of whose tensors are off is of another training, or has another label */
-    if (outlier->ratio > PHEMA_TENSOR_OUTLIER && outlier->n_outliers * 2 <= outlier->n_compared) {
-        explain_damage(search, outlier);
-        return PHEMA_SERIES_WRONG;
-    }
     if (search_classes(search, fit))
         return PHEMA_SERIES_WRONG;
     bool is_wrong = fit->max_z > WRONG_Z || fit->median_z > WRONG_MEDIAN_Z;
@@ -269,7 +274,8 @@ static bool is_single_average(const struct search *search)
     return search->n_groups == search->series->n;
 }
 
-PHEMA_FALLIBLE search_verdict(struct search *search, struct fit *fit, struct phema_error *err)
+PHEMA_FALLIBLE search_verdict(struct search *search, struct fit *fit, bool judges_labels,
+                              struct phema_error *err)
 {
     struct phema_series_checks *checks = search->checks;
     enum phema_status status = fitting_compare(fit, &search->fitting, COMPARE_AND_LEAVE_OUT, err);
@@ -278,7 +284,7 @@ PHEMA_FALLIBLE search_verdict(struct search *search, struct fit *fit, struct phe
     checks->max_z = fit->max_z;
     checks->median_z = fit->median_z;
     memcpy(checks->z, fit->z, search->series->n * sizeof(*checks->z));
-    checks->verdict = judge_labels(search, fit);
+    checks->verdict = judges_labels ? judge_labels(search, fit) : judge_tensors(search, fit);
     if (checks->verdict == PHEMA_SERIES_FITS && is_single_average(search)) {
         checks->verdict = PHEMA_SERIES_UNCHECKED;
         phema_strbuf_puts(search_explain(search, SIZE_MAX),
