@@ -171,6 +171,7 @@ struct phema_plan {
     struct phema_series_checks checks;
     const char *metric; /* "motion", "walk", "profile", "given" */
     bool has_given_weights;
+    const char *other_labels;      /* given weights are for snapshots of other labels; NULL: no */
     struct phema_plan_rule *rules; /* [n_rules] in the order of the options */
     size_t n_rules;
     /* The last rules are of variances that some targets would make negative. For these they have

@@ -338,6 +338,8 @@ void phema_plan_write_remarks(struct phema_strbuf *out, const struct phema_plan 
 void phema_plan_write_warnings(struct phema_strbuf *out, const struct phema_plan *plan)
 {
     phema_series_write_warnings(out, plan->series, &plan->checks);
+    if (plan->other_labels)
+        phema_strbuf_append(out, plan->other_labels, strlen(plan->other_labels) + 1);
     write_sentences(out, plan, true, write_warning);
 }
 

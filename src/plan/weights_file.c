@@ -230,6 +230,28 @@ static enum phema_status read_target(struct phema_target *target, const struct p
     return read_profile(target, plan, value, err);
 }
 
+/* Notes the first snapshot that has another time or profile here than in the file: the weights would make
+ * another average of it. */
+static enum phema_status note_label(struct phema_plan *plan, const struct phema_snapshot *snapshot,
+                                    const struct phema_json *value, struct phema_error *err)
+{
+    struct phema_name_buffer here, there, label;
+    const char *spec = phema_json_path(&plan->memory, value, "spec");
+    double time = snapshot->time;
+    (void)phema_json_number(&time, phema_json_get(value, "time"));
+    bool has_other_spec = spec && snapshot->spec && strcmp(spec, snapshot->spec) != 0;
+    if (plan->other_labels || (time == snapshot->time && !has_other_spec))
+        return PHEMA_OK;
+    plan->other_labels = phema_arena_printf(
+        &plan->memory,
+        "the weights are for other labels: in their file '%s' has the time %s%s%s, and here %s%s%s",
+        phema_name_escape(&label, snapshot->label, strlen(snapshot->label)),
+        phema_number_format(&there, time), has_other_spec ? " and " : "",
+        has_other_spec ? spec : "", phema_number_format(&here, snapshot->time),
+        has_other_spec ? " and " : "", has_other_spec ? snapshot->spec : "");
+    return plan->other_labels ? PHEMA_OK : phema_fail_memory(err);
+}
+
 /* indices: of each snapshot of the file in the series; SIZE_MAX: absent */
 static enum phema_status find_snapshots(size_t *indices, bool *is_seen,
                                         const struct phema_json *snapshots, struct phema_plan *plan,
@@ -250,6 +272,9 @@ static enum phema_status find_snapshots(size_t *indices, bool *is_seen,
             return phema_fail(err, PHEMA_ERR_INPUTS, "names '%s' twice",
                               series->snapshots[indices[i]].label);
         is_any = is_seen[indices[i]] = true;
+        status = note_label(plan, &series->snapshots[indices[i]], phema_json_at(snapshots, i), err);
+        if (status)
+            return status;
     }
     if (!is_any)
         return phema_fail(err, PHEMA_ERR_INPUTS, "names none of the snapshots of %s", series->root);
