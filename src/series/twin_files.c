@@ -241,7 +241,7 @@ static bool names_model(const char *kind)
         phema_format_from_path(&extension, slash + 1, PHEMA_NAMES_CHECKPOINT);
     size_t size = strlen(slash + 1) - (format && format->is_index ? strlen(extension) : 0);
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (strlen(names[i]) == size && strncmp(slash + 1, names[i], size) == 0)
+        if (phema_bytes_are(slash + 1, size, names[i]))
             return true;
     return false;
 }
