@@ -80,7 +80,8 @@ static void check(struct phema_series_checks *checks, struct training *training)
                                   .mean_square = 1};
     struct phema_motion motion = {0};
     struct phema_error err = {0};
-    assert_ok(series_checks_make(checks, &motion, &series, NULL, &sample, true, &err), &err);
+    assert_ok(series_checks_make(checks, &motion, &series, NULL, &sample, SERIES_FITS_LABELS, &err),
+              &err);
     phema_motion_clear(&motion);
 }
 
