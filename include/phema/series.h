@@ -358,7 +358,8 @@ struct phema_sample {
 PHEMA_FALLIBLE phema_sample_read(struct phema_sample *out, const struct phema_series *series,
                                  bool is_plain, uint64_t max_ram_bytes, struct phema_error *err);
 /* The same without the running means and variances of layers of normalisation: they jitter with every
- * batch, and parameters do not. A sample of no elements where there are none, or nothing else. */
+ * batch, and parameters do not. *out is unchanged where there are none, or where nothing else can be
+ * compared. */
 PHEMA_FALLIBLE phema_sample_read_parameters(struct phema_sample *out,
                                             const struct phema_series *series,
                                             uint64_t max_ram_bytes, struct phema_error *err);

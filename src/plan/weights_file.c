@@ -235,7 +235,7 @@ static enum phema_status read_target(struct phema_target *target, const struct p
 static enum phema_status note_label(struct phema_plan *plan, const struct phema_snapshot *snapshot,
                                     const struct phema_json *value, struct phema_error *err)
 {
-    struct phema_name_buffer here, there, label;
+    struct phema_name_buffer here, there, label, other;
     const char *spec = phema_json_path(&plan->memory, value, "spec");
     double time = snapshot->time;
     (void)phema_json_number(&time, phema_json_get(value, "time"));
@@ -247,8 +247,9 @@ static enum phema_status note_label(struct phema_plan *plan, const struct phema_
         "the weights are for other labels: in their file '%s' has the time %s%s%s, and here %s%s%s",
         phema_name_escape(&label, snapshot->label, strlen(snapshot->label)),
         phema_number_format(&there, time), has_other_spec ? " and " : "",
-        has_other_spec ? spec : "", phema_number_format(&here, snapshot->time),
-        has_other_spec ? " and " : "", has_other_spec ? snapshot->spec : "");
+        has_other_spec ? phema_name_escape(&other, spec, strlen(spec)) : "",
+        phema_number_format(&here, snapshot->time), has_other_spec ? " and " : "",
+        has_other_spec ? snapshot->spec : "");
     return plan->other_labels ? PHEMA_OK : phema_fail_memory(err);
 }
 

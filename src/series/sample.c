@@ -299,7 +299,8 @@ PHEMA_FALLIBLE phema_sample_read_parameters(struct phema_sample *out,
                                             const struct phema_series *series,
                                             uint64_t max_ram_bytes, struct phema_error *err)
 {
-    return read_sample(out, series, false, true, max_ram_bytes, err);
+    enum phema_status status = read_sample(out, series, false, true, max_ram_bytes, err);
+    return status == PHEMA_NO ? PHEMA_OK : status; /* nothing of them can be compared */
 }
 
 void phema_sample_clear(struct phema_sample *sample)

@@ -494,8 +494,7 @@ static void statistics_are_no_parameters(void **state)
 {
     (void)state;
     static const char *const names[] = {"norm.running_mean", "norm.running_mean_of", "v"};
-    static const size_t expected[] = {5, 0,
-                                      0}; /* 0: no statistics, the whole sample is of parameters */
+    static const size_t expected[] = {5, 0, 0}; /* 0: there are no statistics */
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         for (size_t k = 0; k < 3; k++) {
             float jitter[] = {(float)(k % 2), 2, 3, 4};
@@ -514,6 +513,30 @@ static void statistics_are_no_parameters(void **state)
         phema_sample_clear(&sample);
         phema_series_close(series);
     }
+}
+
+static void parameters_that_cannot_be_compared_are_no_sample(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < 3; k++) {
+        struct model model = {0};
+        float statistic[] = {(float)(1 + k), 2, 3, 4}, broken[] = {NAN, NAN, NAN, NAN};
+        add_floats(&model, "norm.running_mean", statistic, 4);
+        add_floats(&model, "w", broken, 4);
+        char *path = file_of("broken", k);
+        write_safetensors(path, &model);
+        free(path);
+        clear_model(&model);
+    }
+    struct phema_error err = {0};
+    struct phema_series *series = open_series("broken", 3, 0);
+    struct phema_sample sample = {0};
+    assert_ok(phema_sample_read_parameters(&sample, series, 0, &err), &err);
+    assert_int_equal(sample.n_elems, 0);
+    assert_ok(phema_sample_read(&sample, series, false, 0, &err), &err);
+    assert_int_equal(sample.n_elems, 4);
+    phema_sample_clear(&sample);
+    phema_series_close(series);
 }
 
 /* Frozen layers leave their share of the sample to the others. */
@@ -798,6 +821,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(sizes_are_relative_to_the_newest),
     cmocka_unit_test(constant_tensors_take_no_part),
     cmocka_unit_test(statistics_are_no_parameters),
+    cmocka_unit_test(parameters_that_cannot_be_compared_are_no_sample),
     cmocka_unit_test(other_tensors_are_read_in_place_of_constants),
     cmocka_unit_test(few_large_numbers_do_not_hide_the_others),
     cmocka_unit_test(samples_without_usable_elements_are_refused),
