@@ -26,7 +26,8 @@ elif [ -n "\${STOPPED-}" ]; then
             kill -0 \$\$ || exit
             sleep 0.02
         done
-        kill -CONT \$\$
+        # It tells of its stop just before: the first signal may come too early.
+        while kill -CONT \$\$; do sleep 0.02; done
     ) >/dev/null 2>&1 &
 fi
 [ -n "\${THREADS-}" ] && set -- "\$@" -j\$((rank + 1))
