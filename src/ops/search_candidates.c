@@ -244,10 +244,35 @@ void search_tidy(const struct searching *searching, bool is_end)
 
 /* ---- Making ---- */
 
-/* A digest of the snapshots, which are identified: names, contents, profiles, times. */
-static enum phema_status digest_of(char digest[PHEMA_DIGEST], const struct phema_series *series,
-                                   struct phema_error *err)
+/* As it is now: its size and time, since it may be large. */
+static void hash_state(struct phema_hash *hash, const char *path)
 {
+    struct stat st;
+    if (!path || stat(path, &st))
+        return;
+    phema_hash_add_u64(hash, (uint64_t)st.st_size);
+    phema_hash_add_u64(hash, (uint64_t)st.st_mtim.tv_sec);
+    phema_hash_add_u64(hash, (uint64_t)st.st_mtim.tv_nsec);
+}
+
+/* What a file of learning rates says of the time before each snapshot. */
+static void hash_schedule(struct phema_hash *hash, const struct phema_plan *plan, const char *path)
+{
+    double begin = 0;
+    for (size_t k = 0; path && !phema_schedule_is_spec(path) && k < plan->series->n; k++) {
+        double end = plan->series->snapshots[k].time;
+        double mean = end > begin ? phema_schedule_mean_square(plan->schedule, begin, end) : 0;
+        phema_hash_add(hash, &mean, sizeof(mean));
+        begin = end;
+    }
+}
+
+/* A digest of the snapshots, which are identified: names, contents, profiles, times; and of the
+ * files that averages are made with. */
+static enum phema_status digest_of(char digest[PHEMA_DIGEST], const struct phema_plan *plan,
+                                   const struct phema_request *request, struct phema_error *err)
+{
+    const struct phema_series *series = plan->series;
     struct phema_hash *hash = NULL;
     enum phema_status status = phema_hash_new(&hash, err);
     if (status)
@@ -262,6 +287,8 @@ static enum phema_status digest_of(char digest[PHEMA_DIGEST], const struct phema
             phema_hash_add(hash, texts[i], strlen(texts[i]) + 1);
         phema_hash_add_u64(hash, phema_snapshot_bytes(snapshot));
     }
+    hash_state(hash, request->outputs.into);
+    hash_schedule(hash, plan, request->plan.schedule);
     phema_hash_digest(digest, hash);
     phema_hash_free(hash);
     return PHEMA_OK;
@@ -315,14 +342,15 @@ static enum phema_status plan(struct searching *searching, struct search_pass *p
         phema_prepare_plan(&pass->prepared, &pass->request, NULL, heard_by(searching, pass), err);
     if (status || !pass->prepared.plan) /* there is one, which clang's analyser cannot see */
         return status;
-    const struct phema_series *series = pass->prepared.plan->series;
+    const struct phema_plan *made = pass->prepared.plan;
     bool is_first = !*searching->snapshots;
-    status = digest_of(is_first ? searching->snapshots : digest, series, err);
+    status = digest_of(is_first ? searching->snapshots : digest, made, &pass->request, err);
     if (!status && !is_first && strcmp(digest, searching->snapshots) != 0)
         return phema_fail(err, PHEMA_ERR_INPUTS,
-                          "%s: the snapshots are no longer those that the search began with; %s "
-                          "keeps to earlier ones",
-                          series->root, phema_setting_name(PHEMA_SET_TO));
+                          "%s: the snapshots, or the file of %s or %s, are no longer those that "
+                          "the search began with; %s keeps to earlier snapshots",
+                          made->series->root, phema_setting_name(PHEMA_SET_INTO),
+                          phema_setting_name(PHEMA_SET_SCHEDULE), phema_setting_name(PHEMA_SET_TO));
     return status;
 }
 

@@ -276,10 +276,6 @@ static enum phema_status read_line(struct phema_journal *journal, struct phema_s
 /* line: of the header */
 static enum phema_status fail_difference(size_t line, struct phema_error *err)
 {
-    static const char *const differs[HEADER_LINES] = {
-        [2] = "its scores are of averages that were made with other options",
-        [3] = "its scores are of other snapshots",
-    };
     const char *force = phema_setting_name(PHEMA_SET_FORCE);
     if (line == 1)
         return phema_fail(err, PHEMA_ERR_INPUTS,
@@ -287,8 +283,16 @@ static enum phema_status fail_difference(size_t line, struct phema_error *err)
                           "begin anew",
                           phema_setting_name(PHEMA_SET_EXEC),
                           phema_setting_name(PHEMA_SET_SCORE_REGEX), force);
-    return phema_fail(err, PHEMA_ERR_INPUTS, "%s; give another OUT, or %s to begin anew",
-                      differs[line], force);
+    if (line == 2)
+        return phema_fail(err, PHEMA_ERR_INPUTS,
+                          "its scores are of averages that were made with other options; give "
+                          "another OUT, or %s to begin anew",
+                          force);
+    return phema_fail(err, PHEMA_ERR_INPUTS,
+                      "its scores are of other snapshots, or of another file of %s or %s; give "
+                      "another OUT, or %s to begin anew",
+                      phema_setting_name(PHEMA_SET_INTO), phema_setting_name(PHEMA_SET_SCHEDULE),
+                      force);
 }
 
 /* Removes the header from the text and compares it line by line; the message names the first
