@@ -8,6 +8,7 @@
 
 #include "outputs.h"
 #include "phema/json.h"
+#include "phema/number.h"
 #include "phema/setting.h"
 
 /* A provenance has one line for each snapshot; larger files are no provenance. */
@@ -429,6 +430,16 @@ static enum phema_status check_row(const struct phema_provenance_input *input,
                       snapshot->label, input->spec ? input->spec : "none", spec ? spec : "none");
 }
 
+/* A number may be written with other digits, as earlier versions did. */
+static bool is_same_label(const char *label, const char *wanted)
+{
+    double a, b;
+    if (!label || !wanted)
+        return label == wanted;
+    return strcmp(label, wanted) == 0 || (phema_decimal_parse(&a, phema_span_of(label)) &&
+                                          phema_decimal_parse(&b, phema_span_of(wanted)) && a == b);
+}
+
 PHEMA_FALLIBLE phema_provenance_check_labels(const struct phema_provenance *provenance,
                                              struct phema_error *err)
 {
@@ -447,7 +458,7 @@ PHEMA_FALLIBLE phema_provenance_check_labels(const struct phema_provenance *prov
     };
     for (size_t i = 0; i < PHEMA_N_LABELS; i++) {
         const char *label = provenance->labels[i];
-        if (!label != !wanted[i] || (label && strcmp(label, wanted[i]) != 0))
+        if (!is_same_label(label, wanted[i]))
             return phema_fail(err, PHEMA_NO, "its metadata give %s %s, its provenance gives %s",
                               label_keys[i],
                               label ? phema_name_escape(&shown, label, strlen(label)) : "none",
