@@ -140,6 +140,12 @@ static enum phema_status read_record(struct phema_verifying *verifying, struct p
         return phema_fail_in(err, status, "%s: provenance", options->out);
     if (status)
         return hide_contents(options, status, err);
+    if (request->outputs.shard_bytes && phema_ends_with(options->out, ".safetensors"))
+        return phema_fail(
+            err, PHEMA_ERR_FILE,
+            "%s: is one shard of an output, which is compared as a whole, by the index "
+            "beside it",
+            options->out);
     request->plan.checks = PHEMA_CHECKS_WARN;
     request->plan.series.checkpoint = options->checkpoint;
     request->synth.n_threads = options->synth.n_threads;
