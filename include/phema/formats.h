@@ -241,8 +241,10 @@ bool phema_path_names_tensors(const char *path);
 /* True when the names in a directory can be those of one checkpoint in files that no index lists; for_sure:
  * when they can be nothing else. */
 bool phema_directory_is_checkpoint(const char *path, bool for_sure);
-/* True when a directory holds one checkpoint, of whatever names, or nothing. */
-bool phema_directory_holds_checkpoint(const char *path);
+/* Whether a directory can be read, and holds one checkpoint, of whatever names, or nothing.
+ * PHEMA_ERR_RESOURCE */
+PHEMA_FALLIBLE phema_directory_holds_checkpoint(bool *out, const char *path,
+                                                struct phema_error *err);
 /* True when subdirectories are distributed checkpoints that are the parts of one. */
 bool phema_directory_has_parts(const char *path);
 /* Checkpoints in a folder of a training: the folder itself if it is one, else its files and the

@@ -13,6 +13,12 @@ void phema_strbuf_clear(struct phema_strbuf *text)
     *text = (struct phema_strbuf){0};
 }
 
+void phema_strbuf_clear_part(struct phema_strbuf *part, struct phema_strbuf *whole)
+{
+    whole->is_failed |= part->is_failed;
+    phema_strbuf_clear(part);
+}
+
 /* Reserves size more bytes and a NUL. */
 static bool reserve(struct phema_strbuf *text, size_t size)
 {

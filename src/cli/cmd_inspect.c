@@ -69,7 +69,7 @@ static enum phema_status print_series(struct phema_json_out *out,
         inspect_write_series_json(out, style, &found, values->paths.n > 1);
     else
         inspect_write_series(out->text, &found, next.data, style->is_verbose);
-    phema_strbuf_clear(&next);
+    phema_strbuf_clear_part(&next, out->text);
     inspect_findings_clear(&found);
     return PHEMA_OK;
 }

@@ -112,7 +112,7 @@ enum phema_status directory_scan(struct directory_scan *scan, const char *direct
 {
     DIR *stream = opendir(directory);
     if (!stream)
-        return phema_fail(err, PHEMA_ERR_FILE, "cannot be opened: %s", strerror(errno));
+        return phema_fail_errno(err, PHEMA_ERR_FILE, "cannot be opened", errno);
     enum phema_status status = PHEMA_OK;
     for (const struct dirent *entry; !status && (entry = readdir(stream));)
         status = note(scan, entry->d_name, err);
@@ -343,14 +343,14 @@ static bool is_one_checkpoint(const struct directory_scan *scan, const char *pat
            phema_directory_has_model(path, false);
 }
 
-bool phema_directory_holds_checkpoint(const char *path)
+PHEMA_FALLIBLE phema_directory_holds_checkpoint(bool *out, const char *path,
+                                                struct phema_error *err)
 {
-    struct phema_error ignored = {0};
     struct directory_scan scan = {0};
-    bool is_found = directory_scan(&scan, path, &ignored) == PHEMA_OK &&
-                    (!scan.names.n || is_one_checkpoint(&scan, path));
+    enum phema_status status = directory_scan(&scan, path, err);
+    *out = !status && (!scan.names.n || is_one_checkpoint(&scan, path));
     directory_scan_clear(&scan);
-    return is_found;
+    return status == PHEMA_ERR_RESOURCE ? status : PHEMA_OK;
 }
 
 /* Whether a directory has checkpoints beside an index and its files, such as another index. */

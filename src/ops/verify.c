@@ -140,7 +140,8 @@ static enum phema_status read_record(struct phema_verifying *verifying, struct p
         return phema_fail_in(err, status, "%s: provenance", options->out);
     if (status)
         return hide_contents(options, status, err);
-    if (request->outputs.shard_bytes && phema_ends_with(options->out, ".safetensors"))
+    const char *format = phema_checkpoint_format(verifying->recorded->checkpoint);
+    if (request->outputs.shard_bytes && strcmp(format, "sharded") != 0)
         return phema_fail(
             err, PHEMA_ERR_FILE,
             "%s: is one shard of an output, which is compared as a whole, by the index "

@@ -137,8 +137,11 @@ static bool has_folders(const struct phema_outputs *outputs, const struct phema_
 /* A directory whose files are all replaced. */
 static enum phema_status check_replaced(const char *path, struct phema_error *err)
 {
-    if (!phema_path_is_directory(path) || phema_directory_holds_checkpoint(path))
-        return PHEMA_OK;
+    bool may_go = !phema_path_is_directory(path);
+    enum phema_status status =
+        may_go ? PHEMA_OK : phema_directory_holds_checkpoint(&may_go, path, err);
+    if (status || may_go)
+        return status;
     return phema_fail(err, PHEMA_ERR_OUTPUT,
                       "%s: holds files, but no checkpoint that an output may replace; choose "
                       "another name",

@@ -183,8 +183,8 @@ static void write_chosen(struct phema_strbuf *out, const struct design_asked *as
         chosen->n_times, chosen->n_times == 1 ? "" : "s", times.data ? times.data : "",
         target.data ? target.data : "", chosen->worst_error,
         chosen->worst_error < F16_HIDES ? "; a result in f16 hides errors below 2e-4" : "");
-    phema_strbuf_clear(&times);
-    phema_strbuf_clear(&target);
+    phema_strbuf_clear_part(&times, out);
+    phema_strbuf_clear_part(&target, out);
 }
 
 /* Files to delete, as weights --advise lists them. */
@@ -226,7 +226,7 @@ static void write_motions(struct phema_strbuf *out, const struct design_answer *
                              "the choice is within a factor %g of the best one in other motions "
                              "too (--motion)",
                              MOTION_MATTERS);
-    phema_strbuf_clear(&text);
+    phema_strbuf_clear_part(&text, out);
 }
 
 void design_write_text(struct phema_strbuf *out, const struct design_answer *answer)
@@ -368,7 +368,7 @@ void design_write_json(struct phema_strbuf *out, const struct render_style *styl
                             answer->n_motions, sizeof(*answer->motions));
     design_write_lines(&lines, answer, &answer->choices.items[answer->choices.chosen]);
     phema_json_out_string(&json, "lines", lines.data ? lines.data : "");
-    phema_strbuf_clear(&lines);
+    phema_strbuf_clear_part(&lines, out);
     if (answer->asked->run)
         report_checks_json(&json, style, answer->asked->run);
     render_json_end(&json);

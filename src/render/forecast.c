@@ -32,7 +32,7 @@ static void write_read(struct phema_strbuf *out, const struct forecast_report *r
                                               : "all in the page cache",
                          forecast->cold_bytes ? " not in the page cache" : "",
                          passes.data ? passes.data : "");
-    phema_strbuf_clear(&passes);
+    phema_strbuf_clear_part(&passes, out);
 }
 
 static void write_write(struct phema_strbuf *out, const struct forecast_report *report)
@@ -49,7 +49,7 @@ static void write_write(struct phema_strbuf *out, const struct forecast_report *
                          phema_size_format(&size, report->forecast->write_bytes), outputs->m,
                          outputs->m == 1 ? "" : "s", place.data ? place.data : "",
                          report->forecast->is_compressed ? ", before compression" : "");
-    phema_strbuf_clear(&place);
+    phema_strbuf_clear_part(&place, out);
     struct phema_error space = {0};
     if (report->has_out && phema_outputs_check_space(outputs, &space))
         render_write_wrapped(out, "! %s", space.message);
@@ -69,7 +69,7 @@ static void write_device_memory(struct phema_strbuf *out, const struct phema_for
                          phema_size_format(&size, choice->gpu_bytes / choice->n_gpus),
                          choice->n_gpus > 1 ? "each device's" : "its", forecast->tile_elems,
                          passes.data ? passes.data : "");
-    phema_strbuf_clear(&passes);
+    phema_strbuf_clear_part(&passes, out);
 }
 
 static void write_time(struct phema_strbuf *out, const struct phema_forecast *forecast)
@@ -87,7 +87,7 @@ static void write_time(struct phema_strbuf *out, const struct phema_forecast *fo
         out, "time    about %.*f s (%u thread%s on %s%s)", forecast->seconds < 10 ? 2 : 0,
         forecast->seconds, forecast->n_threads, forecast->n_threads == 1 ? "" : "s",
         forecast->device.is_gpu ? forecast->device.name : "the CPU", rates.data ? rates.data : "");
-    phema_strbuf_clear(&rates);
+    phema_strbuf_clear_part(&rates, out);
 }
 
 /* The narrowest and the widest of the errors to expect. */
@@ -112,8 +112,8 @@ static void write_errors(struct phema_strbuf *out, const struct phema_plan *plan
     else
         render_write_wrapped(out, "errors expected: %.1e (%s) to %.1e%s (%s)", low,
                              from.data ? from.data : "", high, mark, to.data ? to.data : "");
-    phema_strbuf_clear(&from);
-    phema_strbuf_clear(&to);
+    phema_strbuf_clear_part(&from, out);
+    phema_strbuf_clear_part(&to, out);
 }
 
 static void write_share(struct phema_strbuf *out, const struct forecast_report *report)
@@ -136,7 +136,7 @@ static void write_share(struct phema_strbuf *out, const struct forecast_report *
         phema_size_format(&memory, report->forecast->peak_ram_bytes),
         (unsigned long long)share->n_opens, share->n_opens == 1 ? "" : "s",
         time.data ? time.data : "");
-    phema_strbuf_clear(&time);
+    phema_strbuf_clear_part(&time, out);
 }
 
 static void write_work(struct phema_strbuf *out, const struct forecast_report *report)
@@ -199,7 +199,7 @@ static void write_stripes_of(struct phema_strbuf *out, const char *what, const c
     phema_stripes_format(&text, &stripes);
     if (text.data)
         render_write_wrapped(out, "stripes of %s %s: %s", what, path, text.data);
-    phema_strbuf_clear(&text);
+    phema_strbuf_clear_part(&text, out);
 }
 
 /* On Lustre: of a snapshot, and of the directory that OUT's files inherit from. */

@@ -79,14 +79,14 @@ static void write_findings(struct phema_strbuf *out, const struct html_report *r
     struct phema_strbuf checks = {0};
     if (plan && phema_series_write_doubt(&checks, plan->series, &plan->checks) && !checks.is_failed)
         html_warning(out, checks.data);
-    phema_strbuf_clear(&checks);
+    phema_strbuf_clear_part(&checks, out);
     for (size_t i = 0; plan && i < plan->checks.decays.n; i++) {
         struct phema_strbuf decay = {0};
         phema_decay_set_write(&decay, &plan->checks.decays.sets[i], plan->series->unit);
         phema_strbuf_puts(out, "<p>");
         html_printf(out, "Decay of %s.", decay.data && !decay.is_failed ? decay.data : "");
         phema_strbuf_puts(out, "</p>\n");
-        phema_strbuf_clear(&decay);
+        phema_strbuf_clear_part(&decay, out);
     }
 }
 
@@ -228,8 +228,7 @@ static void write_lines(struct phema_strbuf *out, struct phema_strbuf *lines)
         at += size;
     }
     phema_strbuf_puts(out, has_any ? "</ul>\n" : "");
-    out->is_failed = out->is_failed || lines->is_failed;
-    phema_strbuf_clear(lines);
+    phema_strbuf_clear_part(lines, out);
 }
 
 static void write_targets(struct phema_strbuf *out, const struct html_report *report)
@@ -242,7 +241,7 @@ static void write_targets(struct phema_strbuf *out, const struct html_report *re
         struct phema_strbuf warning = {0};
         if (phema_target_write_warning(&warning, plan, &plan->targets[j]) && !warning.is_failed)
             html_warning(out, warning.data);
-        phema_strbuf_clear(&warning);
+        phema_strbuf_clear_part(&warning, out);
     }
     html_table(out, columns);
     for (size_t j = 0; j < plan->m; j++)
@@ -277,8 +276,8 @@ static void write_runs(struct phema_strbuf *out, const struct inspect_times *tim
             show_count(&count, run->n_snapshots),
             run->size_bytes ? phema_size_format(&size, run->size_bytes) : ""};
         html_row(out, columns, cells);
-        phema_strbuf_clear(&range);
-        phema_strbuf_clear(&kinds);
+        phema_strbuf_clear_part(&range, out);
+        phema_strbuf_clear_part(&kinds, out);
     }
     html_table_end(out);
     struct phema_strbuf remarks = {0};

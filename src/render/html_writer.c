@@ -58,8 +58,7 @@ void html_text(struct phema_strbuf *out, const char *text)
     phema_strbuf_puts_escaped(&shown, text);
     if (shown.data && !shown.is_failed)
         phema_strbuf_puts_markup(out, shown.data, "<>&\"'");
-    out->is_failed = out->is_failed || shown.is_failed;
-    phema_strbuf_clear(&shown);
+    phema_strbuf_clear_part(&shown, out);
 }
 
 void html_printf(struct phema_strbuf *out, const char *format, ...)

@@ -66,8 +66,8 @@ static void write_run(struct phema_strbuf *out, const struct inspect_times *time
                         range.data ? range.data : "", every.text, KINDS_WIDTH,
                         kinds.data ? kinds.data : "", run->n_snapshots,
                         run->size_bytes ? phema_size_format(&size, run->size_bytes) : "-");
-    phema_strbuf_clear(&range);
-    phema_strbuf_clear(&kinds);
+    phema_strbuf_clear_part(&range, out);
+    phema_strbuf_clear_part(&kinds, out);
 }
 
 static bool has_shapes(const struct inspect_times *times)
@@ -240,8 +240,8 @@ static void write_times(struct phema_strbuf *out, const struct inspect_times *ti
     render_write_wrapped(out, "  times   %s; %s %s%s", range.data ? range.data : "",
                          has_shapes(times) ? "averages" : "widths",
                          kinds.data ? kinds.data : "unknown", is_complete ? "; complete" : "");
-    phema_strbuf_clear(&range);
-    phema_strbuf_clear(&kinds);
+    phema_strbuf_clear_part(&range, out);
+    phema_strbuf_clear_part(&kinds, out);
 }
 
 static void write_head(struct phema_strbuf *out, const struct inspect_times *times)
@@ -508,7 +508,7 @@ static void write_model(struct phema_strbuf *out, const struct inspect_summary *
         phema_strbuf_printf(&text, "; subtree '%s'", summary->series->key);
     if (summary->n_tensors && text.data && !text.is_failed)
         render_write_wrapped(out, "  model   %s", text.data);
-    phema_strbuf_clear(&text);
+    phema_strbuf_clear_part(&text, out);
 }
 
 /* "  run     3f2a0b1c..., and 2 snapshots that name no run" */
@@ -525,7 +525,7 @@ static void write_runs(struct phema_strbuf *out, const struct phema_series *seri
                             series->runs[1].n == 1 ? " that names" : "s that name");
     if (text.data && !text.is_failed)
         render_write_wrapped(out, "  run     %s", text.data);
-    phema_strbuf_clear(&text);
+    phema_strbuf_clear_part(&text, out);
 }
 
 void inspect_report_series(const struct render_style *style, const struct inspect_findings *found)

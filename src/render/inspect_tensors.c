@@ -97,7 +97,7 @@ static void write_sets(struct phema_strbuf *out, const struct phema_series *seri
     }
     if (text.data && !text.is_failed)
         phema_strbuf_printf(out, "  snapshots: %s\n", text.data);
-    phema_strbuf_clear(&text);
+    phema_strbuf_clear_part(&text, out);
 }
 
 static void write_rules(struct phema_strbuf *out, int width, const struct inspect_summary *summary)
@@ -460,7 +460,7 @@ void inspect_write_checkpoint(struct phema_strbuf *out, const struct phema_check
         if (tensors[i].scaling)
             write_scaling(&text, tensors[i].scaling);
         phema_strbuf_puts(&text, "\n");
-        phema_strbuf_clear(&shape);
+        phema_strbuf_clear_part(&shape, &text);
     }
     render_write_lines(out, &text);
 }

@@ -108,9 +108,8 @@ static void PHEMA_PRINTF(4, 0) write_line(struct phema_strbuf *out, size_t n_col
     if (wrapped.data)
         write_colored(out, wrapped.data, stream);
     phema_strbuf_puts(out, "\n");
-    out->is_failed |= escaped.is_failed || wrapped.is_failed;
-    phema_strbuf_clear(&escaped);
-    phema_strbuf_clear(&wrapped);
+    phema_strbuf_clear_part(&escaped, out);
+    phema_strbuf_clear_part(&wrapped, out);
     free(line);
 }
 
@@ -228,16 +227,14 @@ void render_write_wrapped(struct phema_strbuf *out, const char *format, ...)
 void render_write_text(struct phema_strbuf *out, struct phema_strbuf *text)
 {
     render_write_wrapped(out, "%s", text->data ? text->data : "");
-    out->is_failed |= text->is_failed;
-    phema_strbuf_clear(text);
+    phema_strbuf_clear_part(text, out);
 }
 
 void render_write_lines(struct phema_strbuf *out, struct phema_strbuf *lines)
 {
     if (lines->data)
         phema_strbuf_append_lines(out, lines->data, lines->size);
-    out->is_failed |= lines->is_failed;
-    phema_strbuf_clear(lines);
+    phema_strbuf_clear_part(lines, out);
 }
 
 void render_write_whole(struct phema_strbuf *out, const char *format, ...)

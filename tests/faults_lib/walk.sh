@@ -7,7 +7,7 @@ faults="
 memory|$memory|ENOMEM|7|an allocation fails
 memory|$memory|ENOMEM+|7|allocations fail from one on
 mapping|mmap|ENOMEM|7|a file cannot be mapped, for want of memory
-mapping|mmap|EACCES|3 6|a file cannot be mapped
+mapping|mmap|EACCES|3 6 7|a file or memory cannot be mapped
 opens|$opens|EMFILE|7|no descriptors are left for one file
 opens|$opens|EMFILE+|7|no descriptors are left from one on
 opens|$opens|EACCES|3 6|a file or directory may not be opened
