@@ -4,16 +4,17 @@ distributed checkpoint per width."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 import torch
 
 from ._files import create, lock, naming, partial_of, publish_directory
 from ._snapshot_files import Item, is_too_large
-from .errors import InputsError, OutputError
+from .errors import Error, InputsError, OutputError
 
 
 def is_sharded(tensor: torch.Tensor) -> bool:
@@ -62,10 +63,16 @@ def _check_range(tensors: Mapping[str, Item]) -> None:
         raise InputsError(f"{place}: an average is too large for float16; use bfloat16 or float32")
 
 
-def agree(failure: Optional[Exception]) -> None:
-    """All processes raise where one has failed, and none waits for it. All call it."""
+@contextlib.contextmanager
+def together() -> Iterator[None]:
+    """What the writer does: its failure is that of all processes, so that none waits for it. All come here."""
     import torch.distributed as dist
 
+    failure: Optional[Exception] = None
+    try:
+        yield
+    except (OSError, Error) as error:
+        failure = error
     found: List[Optional[str]] = [None] * dist.get_world_size()
     dist.all_gather_object(found, None if failure is None else str(failure))
     if failure:
@@ -124,23 +131,14 @@ def write_all(files: Mapping[str, Tuple[Mapping[str, Item], Mapping[str, str]]],
     is_writer = dist.get_rank() == 0
     try:
         for path, (tensors, metadata) in files.items():
-            failure: Optional[Exception] = None
-            try:
-                with naming(path):
-                    held += [_prepare(partials[path], metadata)] if is_writer else []
-            except OSError as error:
-                failure = error
-            agree(failure)
+            with together(), naming(path):
+                held += [_prepare(partials[path], metadata)] if is_writer else []
             state: Dict[str, Any] = {name: like(_local_value(item), item.tensor) for name, item in tensors.items()}
             _save(state, partials[path], path)
-        failure = None
-        try:
+        with together():
             for path, partial in partials.items() if is_writer else ():
                 with naming(path):
                     publish_directory(partial, path, run)
-        except OSError as error:
-            failure = error
-        agree(failure)
     finally:
         for fd in held:
             os.close(fd)

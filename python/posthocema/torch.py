@@ -15,8 +15,8 @@ import threading
 import types
 import uuid
 from typing import (
-    TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Literal, Mapping, NamedTuple, Optional, Sequence,
-    SupportsFloat, Tuple, Union,
+    TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Literal, Mapping, Optional, Sequence,
+    SupportsFloat, Tuple, Type, Union,
 )  # fmt: skip
 
 import torch
@@ -181,20 +181,6 @@ def _is_frozen(tensor: torch.Tensor) -> bool:
     return isinstance(tensor, torch.nn.Parameter) and not tensor.requires_grad
 
 
-class _Choice(NamedTuple):
-    """Which tensors of a model are recorded."""
-
-    includes: List["re.Pattern[str]"]
-    excludes: List["re.Pattern[str]"]
-    trainable_only: bool
-
-    def has(self, name: str, tensor: torch.Tensor) -> bool:
-        if self.trainable_only and _is_frozen(tensor):
-            return False
-        is_included = not self.includes or any(e.search(name) for e in self.includes)
-        return is_included and not any(e.search(name) for e in self.excludes)
-
-
 def _expressions(name: str, values: Optional[Texts]) -> "List[re.Pattern[str]]":
     try:
         return [re.compile(value) for value in c.several(values)]
@@ -248,8 +234,8 @@ class _Options:
             raise UsageError(f"on_error: expected 'raise' or 'warn', found {on_error!r}")
         if trainable_only and frozen_once:
             raise UsageError("trainable_only: leaves out the parameters that frozen_once stores; expected one of them")
-        self.frozen_once = frozen_once
-        self._choice = _Choice(_expressions("include", include), _expressions("exclude", exclude), trainable_only)
+        self.frozen_once, self._trainable_only = frozen_once, trainable_only
+        self._includes, self._excludes = _expressions("include", include), _expressions("exclude", exclude)
         self.widths = (0.05, 0.10) if widths is None else tuple(c.numbers("widths", widths))
         if not self.widths or len(set(self.widths)) != len(self.widths):
             raise UsageError(f"widths: expected different widths, found {self.widths}")
@@ -261,6 +247,11 @@ class _Options:
         self.average_dtype = _find_dtype("average_dtype", average_dtype, _AVERAGE_DTYPES, ": averages in 16 bits stop moving")
         self.on_error, self.unit = on_error, unit
 
+
+    def _chooses(self, name: str, tensor: torch.Tensor) -> bool:
+        is_included = not self._includes or any(e.search(name) for e in self._includes)
+        is_left_out = (self._trainable_only and _is_frozen(tensor)) or any(e.search(name) for e in self._excludes)
+        return is_included and not is_left_out
 
 def _find_width(name: str, widths: Sequence[float], width: SupportsFloat) -> int:
     wanted = c.real(name, width)
@@ -416,7 +407,7 @@ class Recorder(_Options):
     def _entries(self, model: torch.nn.Module) -> Dict[str, torch.Tensor]:
         """The chosen tensors of a model: later freezing takes none away, and those that thaw are new ones."""
         entries = _entries(unwrap(model)).items()
-        return {name: t for name, t in entries if name in self._kinds or self._choice.has(name, t)}
+        return {name: t for name, t in entries if name in self._kinds or self._chooses(name, t)}
 
     def _find(self, entries: Mapping[str, torch.Tensor]) -> None:
         """Notes where the tensors lie, and what changes when modules or tensors come or go."""
@@ -469,18 +460,9 @@ class Recorder(_Options):
         tensors = {name: Item(tensor, tensor.dtype) for name, tensor in self._frozen.items()}
         return {path: Contents(tensors, {**said, "posthoc_ema.run": self.run_id}, lambda name: None)}
 
-    @contextlib.contextmanager
-    def _together(self) -> Iterator[None]:
-        """What the writer does. With sharded parameters its failure is that of all processes, so that none waits."""
-        failure: Optional[Exception] = None
-        try:
-            yield
-        except (OSError, Error) as error:
-            failure = error
-        if self.is_sharded:
-            _shards.agree(failure)
-        elif failure:
-            raise failure
+    def _together(self) -> "contextlib.AbstractContextManager[None]":
+        """What the writer does."""
+        return _shards.together() if self.is_sharded else contextlib.nullcontext()
 
     def _check_folder(self) -> None:
         """Refuses a directory that has snapshots of another run."""
