@@ -247,11 +247,11 @@ class _Options:
         self.average_dtype = _find_dtype("average_dtype", average_dtype, _AVERAGE_DTYPES, ": averages in 16 bits stop moving")
         self.on_error, self.unit = on_error, unit
 
-
     def _chooses(self, name: str, tensor: torch.Tensor) -> bool:
         is_included = not self._includes or any(e.search(name) for e in self._includes)
         is_left_out = (self._trainable_only and _is_frozen(tensor)) or any(e.search(name) for e in self._excludes)
         return is_included and not is_left_out
+
 
 def _find_width(name: str, widths: Sequence[float], width: SupportsFloat) -> int:
     wanted = c.real(name, width)
@@ -378,6 +378,7 @@ class Recorder(_Options):
         most = _CHUNK_ELEMS["device" if any(t.is_cuda for t in self._averages[0]) else "processor"]
         large = [max(most * len(t) // t.numel(), 1) if t.numel() > most else 0 for t in self._averages[0]]
         self._rows = [[len(p) for p in t.split(n)] if n else [] for t, n in zip(self._averages[0], large)]
+        self._shapes = [t.shape for t in self._averages[0]]
         self._held, self._rest = ([self._split(t) for t in kept] for kept in (self._averages, self._residuals))
         self._parts = _cut(self._held[0], most)
         self._devices = [piece.get_device() for piece in self._held[0]]  # numbers, quick to compare
@@ -499,11 +500,11 @@ class Recorder(_Options):
             raise UsageError("step: the model has an average (copy_to), which would be averaged again")
         if self._checked_run != self.run_id:
             self._check_folder()
-        self.n_steps += 1
-        is_due = self.n_steps in self.times or bool(self.every and self.n_steps % self.every == 0)
-        if self.n_steps % self.update_every == 0:
-            self._update()
-        if is_due:
+        now = self.n_steps + 1
+        if now % self.update_every == 0:
+            self._update(now)
+        self.n_steps = now
+        if now in self.times or (self.every and now % self.every == 0):
             self.save()
         elif self._failure is not None:
             self.wait()
@@ -564,26 +565,27 @@ class Recorder(_Options):
         return tensors
 
     @torch.no_grad()
-    def _update(self) -> None:
-        """Moves the averages from the step of their last update to this one."""
-        steps = self.n_steps - self._n_updated
+    def _update(self, now: int) -> None:
+        """Moves the averages from the step of their last update to that which is now. What is refused has moved none."""
+        steps = now - self._n_updated
         if not self._keeps or not steps:
-            self._n_updated = self.n_steps
+            self._n_updated = now
             return
         if self._n_lent:
             raise UsageError("save: the model has an average (copy_to), which would be averaged again")
         self._check_frozen()
-        decay = math.log1p(-steps / self.n_steps) if self._n_updated else -math.inf
+        decay = math.log1p(-steps / now) if self._n_updated else -math.inf
         weights = [-math.expm1((exponent + 1) * decay) for exponent in self._gammas]
-        try:
-            live = self._split(self._live())
-            is_alike = [t.dtype for t in live] == self._dtypes and [t.get_device() for t in live] == self._devices
-            for part in self._parts if self.compensate or not is_alike else [slice(None)]:
-                self._update_part(part, live[part], weights, is_alike)
-        except RuntimeError:
+        whole = self._live()
+        if [t.shape for t in whole] != self._shapes:  # some of which torch would broadcast
             self._check_model(self._entries(self.model))  # says which tensor has another shape
-            raise
-        self._n_updated = self.n_steps
+            raise InputsError("the parts of sharded parameters have other shapes than when the recorder was made")
+        live = self._split(whole)
+        is_alike = [t.dtype for t in live] == self._dtypes and [t.get_device() for t in live] == self._devices
+        self.n_steps = now
+        for part in self._parts if self.compensate or not is_alike else [slice(None)]:
+            self._update_part(part, live[part], weights, is_alike)
+        self._n_updated = now
 
     def _update_part(self, part: slice, live: List[torch.Tensor], weights: List[float], is_alike: bool) -> None:
         if not is_alike:
@@ -618,7 +620,7 @@ class Recorder(_Options):
         """
         if not self.n_steps or not self.dir:
             raise UsageError("save: no step was recorded yet" if self.dir else "save: the recorder was made without dir")
-        self._update()
+        self._update(self.n_steps)
         if self._thread and self._writing[0] == self.n_steps:
             return list(self._writing[1])
         self.wait()

@@ -6,6 +6,7 @@
 import copy
 import errno
 import io
+import itertools
 import json
 import os
 import pathlib
@@ -786,6 +787,25 @@ class Recording(unittest.TestCase):
         self.walk(recorder)
         recorder.save()
         self.assertGreater(float((recorder.average()["0.weight"] - model[0].weight).abs().sum()), 0)
+
+    def test_tensors_of_another_shape_are_refused_before_averages_move(self):
+        """Also of shapes that torch would broadcast, at the first update, too."""
+        shapes = ((4,), (1,)), ((1,), (4,)), ((4, 4), (4, 1)), ((4, 4), (4,)), ((4, 1), (4, 4)), ((2, 4), ()), ((), (3,))
+        for (before, after), options in itertools.product(shapes, ({}, {"compensate": False}, {"average_dtype": "f64"})):
+            for n_steps in (0, 2):
+                model = torch.nn.ParameterDict({"a": torch.ones(3), "w": torch.ones(before), "z": torch.ones(3)})
+                recorder = Recorder(model, 0.1, every=0, **options)
+                self.walk(recorder, n_steps)
+                averages = recorder.average()
+                held, model["w"] = model["w"], torch.nn.Parameter(torch.full(after, 5.0))
+                with self.assertRaisesRegex(ph.InputsError, re.escape(f"'w' is {list(after)}, was {list(before)}")):
+                    self.walk(recorder)
+                model["w"] = held
+                self.assertEqual(recorder.n_steps, n_steps)
+                for name, average in recorder.average().items():
+                    self.assertTrue(torch.equal(average, averages[name]), (before, after, options, name))
+                self.walk(recorder)
+                self.assertEqual(recorder.n_steps, n_steps + 1)
 
     def test_tensors_that_share_no_more_are_refused(self):
         model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2), torch.nn.Linear(2, 2))
