@@ -188,13 +188,13 @@ def _expressions(name: str, values: Optional[Texts]) -> "List[re.Pattern[str]]":
         raise UsageError(f"{name}: expected regular expressions, found {values!r}: {error}") from None
 
 
-def _whole_number(name: str, value: Any, least: int) -> int:
+def _whole_number(name: str, value: Any, least: int, kind: Type[Error] = UsageError) -> int:
     try:
         whole = operator.index(int(value) if isinstance(value, float) and value.is_integer() else value)
     except TypeError:
         whole = least - 1
     if whole < least or isinstance(value, bool):
-        raise UsageError(f"{name}: expected a whole number from {least}, found {value!r}")
+        raise kind(f"{name}: expected a whole number from {least}, found {value!r}")
     return whole
 
 
@@ -465,15 +465,15 @@ class Recorder(_Options):
         """What the writer does."""
         return _shards.together() if self.is_sharded else contextlib.nullcontext()
 
-    def _check_folder(self) -> None:
+    def _check_folder(self, run: str) -> None:
         """Refuses a directory that has snapshots of another run."""
         with self._together():
             if self.is_writer and self.dir:
                 with naming(self.dir):
                     for _, path in () if self.replace else find_snapshots(self.dir, self.prefix):
-                        refuse_other(path, self.run_id)
-                    remove_leftovers(self.dir, self.run_id)
-        self._checked_run = self.run_id
+                        refuse_other(path, run)
+                    remove_leftovers(self.dir, run)
+        self._checked_run = run
 
     def _replaces(self, path: str) -> bool:
         """Whether a snapshot is there, of this run; refuses that of another."""
@@ -499,7 +499,7 @@ class Recorder(_Options):
         if self._n_lent:
             raise UsageError("step: the model has an average (copy_to), which would be averaged again")
         if self._checked_run != self.run_id:
-            self._check_folder()
+            self._check_folder(self.run_id)
         now = self.n_steps + 1
         if now % self.update_every == 0:
             self._update(now)
@@ -655,7 +655,7 @@ class Recorder(_Options):
 
     def _write(self, contents: Mapping[str, Tuple[Dict[str, Item], Dict[str, str]]]) -> None:
         if self._checked_run != self.run_id:
-            self._check_folder()
+            self._check_folder(self.run_id)
         with self._together():
             if self.is_writer:
                 with naming(self.dir):
@@ -791,41 +791,51 @@ class Recorder(_Options):
     def load_state_dict(self, state: Dict[str, Any]) -> None:
         """Continues from state_dict(). Widths, names and shapes have to be the same."""
         self.wait()
-        if state.get("version") != 1:
-            raise InputsError(f"version: expected 1, found {state.get('version')}")
-        if tuple(state["widths"]) != self.widths:
-            raise InputsError(f"widths: expected {self.widths}, found {tuple(state['widths'])}")
+        found = state if isinstance(state, Mapping) else {}
+        if found.get("version") != 1:
+            raise InputsError(f"version: expected 1, found {found.get('version')}: this is no state of a recorder")
+        for key in ("widths", "n_steps", "run_id", "averages"):
+            if key not in found:
+                raise InputsError(f"{key}: missing, the state is not whole")
+        widths, run_id = c.several(found["widths"]), found["run_id"]
+        if widths != self.widths:
+            raise InputsError(f"widths: expected {self.widths}, found {widths}")
+        n_steps = _whole_number("n_steps", found["n_steps"], 0, InputsError)
+        n_updated = _whole_number("n_updated", found.get("n_updated", n_steps), 0, InputsError)
+        if n_updated > n_steps:
+            raise InputsError(f"n_updated: expected at most {n_steps}, found {n_updated}")
+        if not run_id or not isinstance(run_id, str):
+            raise InputsError(f"run_id: expected a text, found {run_id!r}")
         if self._keeps:
-            parts = [self._check(given) for given in state["averages"]]
-            rests = [self._check(given) for given in state.get("residuals", [])]  # none before they were kept
+            parts, rests = (self._check(key, c.several(found.get(key))) for key in ("averages", "residuals"))
             if rests and not self.compensate:
                 raise InputsError("residuals: the state has them; make the recorder with compensate=True")
-            for what, found in (("averages", len(parts)), ("residuals", len(rests) or len(parts))):
-                if found != len(self.widths):
-                    raise InputsError(f"{what}: expected {len(self.widths)} widths, found {found}; rank 0 has the state of a run")
+            if not parts:
+                raise InputsError("averages: the state has none; rank 0 has the state of a run")
+        self._check_folder(run_id)
+        if self._keeps:
             for averages, given in zip(self._averages + self._residuals, parts + rests):
                 for average, part in zip(averages, given):
                     average.copy_(part)
-            for residual in [] if rests else [r for residuals in self._residuals for r in residuals]:
+            for residual in [] if rests else [r for residuals in self._residuals for r in residuals]:  # none before they were kept
                 residual.zero_()
-        self.n_steps, self.run_id = int(state["n_steps"]), str(state["run_id"])
-        self._n_updated, self._saved = int(state.get("n_updated", self.n_steps)), (0, [])
+        self.n_steps, self.run_id, self._n_updated, self._saved = n_steps, run_id, n_updated, (0, [])
         self._continued_at = self.n_steps
-        self._check_folder()
         if self.times and self.n_steps > max(self.times):
             log.warning("step %d: all times are over, only save() and close() will write", self.n_steps)
 
-    def _check(self, given: Mapping[str, torch.Tensor]) -> List[torch.Tensor]:
-        """The averages of a state, in our order."""
-        if set(given) != set(self._names):
-            raise InputsError("averages: names or shapes are not those of the model")
-        parts = [_shards.local(given[name]) for name in self._names]
-        for name, part, average in zip(self._names, parts, self._averages[0]):
-            if part.shape != average.shape:
-                raise InputsError("averages: names or shapes are not those of the model")
-            if part.dtype != average.dtype:
-                raise InputsError(f"'{name}': expected {average.dtype}, found {part.dtype}: the state was converted")
-        return parts
+    def _check(self, key: str, given: Sequence[Any]) -> List[List[torch.Tensor]]:
+        """The averages or residuals of a state, in our order; none of a state that has none."""
+        if len(given) not in (0, len(self.widths)):
+            raise InputsError(f"{key}: expected {len(self.widths)} widths, found {len(given)}")
+        states = [{n: _shards.local(t) for n, t in s.items()} if isinstance(s, Mapping) else {} for s in given]
+        for state in states:
+            kinds = ({n: f"{list(getattr(t, 'shape', ''))} of {getattr(t, 'dtype', type(t))}" for n, t in held.items()}
+                     for held in (state, dict(zip(self._names, self._averages[0]))))
+            difference = _compare(*kinds)
+            if difference:
+                raise InputsError(f"{key}: the state is of another model, or was converted: {difference}")
+        return [[state[name] for name in self._names] for state in states]
 
     # ---- Evaluation ----
 

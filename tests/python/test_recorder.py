@@ -1365,6 +1365,35 @@ class Recording(unittest.TestCase):
         with self.assertRaises(ph.TargetError):
             Recorder(training.model, (0.5,), dir=self.dir, every=0)
 
+    def test_what_is_no_state_is_refused_and_changes_nothing(self):
+        recorder = Recorder(torch.nn.Linear(4, 1), dir=self.dir, every=0)
+        self.walk(recorder, 5)
+        recorder.save()
+        state = copy.deepcopy(recorder.state_dict())
+        self.walk(recorder)
+        part = state["averages"][0]
+        wrong = [(None, "version"), ([], "version"), ({}, "version")]
+        wrong += [({k: v for k, v in state.items() if k != key}, key) for key in ("version", "widths", "n_steps", "run_id", "averages")]
+        wrong += [({**state, key: value}, key) for key, values in {
+            "version": (2, None), "widths": (None, 3, ["a", 2], [0.05]), "n_steps": ("5", -1, 2.5, None), "n_updated": ("5", -1, 6),
+            "run_id": (None, 5, ""), "residuals": (5, [part], "ab", [part, {}]),
+            "averages": (None, 3, [part], [1, 2], [part, {"weight": part["weight"]}], [part, {**part, "more": part["bias"]}],
+                         [{"weight": 1, "bias": 2}] * 2, [{n: t.half() for n, t in part.items()}] * 2,
+                         [part, {**part, "weight": part["weight"][:, :1]}]),
+        }.items() for value in values]  # fmt: skip
+        for given, key in wrong:
+            with self.assertRaisesRegex(ph.InputsError, f"^{key}: ", msg=f"{key}: {given}"):
+                recorder.load_state_dict(given)
+        with self.assertRaisesRegex(ph.InputsError, r"'weight' is \[1, 1\] of torch.float32, was \[1, 4\]"):
+            recorder.load_state_dict(given)
+        before = recorder.average()
+        with self.assertRaises(ph.OutputError):  # the directory has snapshots of this run
+            recorder.load_state_dict({**state, "run_id": "other"})
+        self.assertEqual((recorder.n_steps, recorder.run_id), (6, state["run_id"]))
+        self.assertTrue(all(torch.equal(before[n], t) for n, t in recorder.average().items()))
+        recorder.load_state_dict(state)
+        self.assertEqual(recorder.n_steps, 5)
+
     def test_the_examples_of_the_documents_run(self):
         pages = (SOURCE / "python/README.md", *sorted((SOURCE / "docs/python").glob("*.md")))
         text = "".join(page.read_text() for page in pages)
