@@ -49,6 +49,7 @@ def _copy(to: Mapping[str, torch.Tensor], of: Mapping[str, torch.Tensor]) -> Non
         tensor.copy_(of[name])
 
 
+@torch.inference_mode(False)  # else it could get averages there alone
 def _make(make: MakeModel, model: Module) -> Module:
     """A copy of the model; of one that cannot be copied another, which ``make`` is or returns."""
     if make is None:

@@ -374,7 +374,11 @@ class Recorder(_Options):
             self._residuals = [[torch.zeros_like(average) for average in averages] for averages in self._averages]
         self._note_kinds()
 
+    @torch.inference_mode(False)
+    @torch.no_grad()
     def _note_kinds(self) -> None:
+        for kept in (*self._averages, *self._residuals):  # what inference mode has made could only be updated there
+            kept[:] = [part.clone() if part.is_inference() else part for part in kept]
         most = _CHUNK_ELEMS["device" if any(t.is_cuda for t in self._averages[0]) else "processor"]
         large = [max(most * len(t) // t.numel(), 1) if t.numel() > most else 0 for t in self._averages[0]]
         self._rows = [[len(p) for p in t.split(n)] if n else [] for t, n in zip(self._averages[0], large)]
@@ -436,7 +440,7 @@ class Recorder(_Options):
         for name, tensor in self._frozen.items():
             mark = (tensor.requires_grad, tensor.data_ptr(), 0 if tensor.is_inference() else tensor._version)
             before, old_mark, some = self._seals.get(name, ("", None, None))
-            if mark == old_mark and (not reads or some == sample(tensor)):
+            if mark == old_mark and (not reads or (some == sample(tensor) and not tensor.is_inference())):
                 continue
             found = digest(tensor)
             if tensor.requires_grad or before not in ("", found):

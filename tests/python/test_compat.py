@@ -59,6 +59,14 @@ class Compat(unittest.TestCase):
             self.live.append(self.model.linear.weight.detach().double().clone())
             update()
 
+    def test_a_model_of_an_average_first_used_in_inference_mode_gets_later_ones(self):
+        ema = KarrasEMA(self.model, 0.1, update_every=1)
+        self.move(2, ema.update)
+        with torch.inference_mode():
+            ema(torch.randn(3, 6))
+        self.move(2, ema.update)
+        self.assertTrue(torch.equal(ema.ema_model.linear.weight, ema.recorder.average()["linear.weight"]))
+
     def truth(self, width, end, every=1):
         """The average in float64 of the steps every, 2 every, ... with the mass that lies between them."""
         g = ph.gamma(width)

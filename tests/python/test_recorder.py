@@ -807,6 +807,50 @@ class Recording(unittest.TestCase):
                 self.walk(recorder)
                 self.assertEqual(recorder.n_steps, n_steps + 1)
 
+    def test_inference_mode_changes_no_average(self):
+        """Recorders may be made, moved, copied and used in inference mode, and outside of it afterwards."""
+        model, inference = torch.nn.Linear(600, 600), torch.inference_mode  # is updated in pieces
+        plain = Recorder(model, 0.1, every=0)
+        with inference():
+            recorder = Recorder(model, 0.1, dir=self.dir, every=5, background=True)
+        for step in range(1, 41):
+            with torch.no_grad():
+                for parameter in model.parameters():
+                    parameter += torch.randn_like(parameter)
+            plain.step()
+            with inference(step % 3 == 0):
+                recorder.step()
+            with inference(step % 10 == 4):
+                recorder.load_state_dict(recorder.state_dict())
+                recorder.to("cpu")
+                with recorder.copy_to():
+                    pass
+            if step % 10 == 5:  # outside of it again, where training would not take parameters that were made in it
+                model(torch.ones(1, 600)).sum().backward()
+        recorder.wait()
+        with inference():
+            copies = copy.deepcopy(recorder), pickle.loads(pickle.dumps(recorder))
+        for other in (recorder, *copies):
+            other.step()
+        plain.step()
+        for other in (recorder, *copies):
+            for name, average in plain.average().items():
+                self.assertTrue(torch.equal(other.average()[name], average), name)
+
+    def test_frozen_parameters_of_inference_mode_that_change_are_refused(self):
+        """They have no count of their changes, and few elements are sampled."""
+        with torch.inference_mode():
+            base = torch.nn.Linear(40, 40).requires_grad_(False)
+        model = torch.nn.Sequential(base, torch.nn.Linear(40, 2))
+        recorder = Recorder(model, 0.1, dir=self.dir, every=2, frozen_once=True)
+        for _ in range(4):
+            recorder.step()
+        with torch.inference_mode():
+            base.weight[5, 7] += 1
+        recorder.step()
+        with self.assertRaisesRegex(ph.InputsError, "'0.weight': was frozen, and trains or has changed"):
+            recorder.step()  # with a snapshot
+
     def test_tensors_that_share_no_more_are_refused(self):
         model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2), torch.nn.Linear(2, 2))
         model[1].weight = model[0].weight
