@@ -212,20 +212,21 @@ class _Options:
     def __init__(
         self,
         widths: Optional[Numbers], design: "Optional[Union[Design, str, os.PathLike[str]]]" = None,
-        every: Optional[int] = None, times: Optional[Numbers] = None, update_every: int = 1, unit: str = "steps",
+        every: Optional[int] = None, times: Optional[Numbers] = None, update_every: int = 1, unit: Literal["steps"] = "steps",
         dtype: Optional[DType] = None, average_dtype: Union[DType, Literal["f64", "float64"]] = "f32",
         on_error: Literal["raise", "warn"] = "raise",
         include: Optional[Texts] = None, exclude: Optional[Texts] = None, trainable_only: bool = False, frozen_once: bool = False,
     ) -> None:  # fmt: skip
         steps: Sequence[Any] = c.numbers("times", times)
+        counted: str = unit
         if design is not None:
             if widths is not None or every is not None or steps:
                 raise UsageError("design: has the widths and times; found widths, every or times beside it")
             plan = design if isinstance(design, Design) else Design.load(design)
-            if plan.unit != "steps":
-                raise UsageError(f"design: expected times in steps, which the recorder counts, found {plan.unit}")
-            widths, steps, unit = plan.widths, plan.times, plan.unit
+            widths, steps, counted = plan.widths, plan.times, plan.unit
             dtype = dtype or _SNAPSHOT_DTYPES[plan.dtype]
+        if counted != "steps":
+            raise UsageError(f"unit: expected times in steps, which the recorder counts, found {counted}")
         if every is None and not steps:
             raise UsageError("every, times: expected one of them; every=0 where only save() and close() write")
         if every and steps:
@@ -273,7 +274,7 @@ class Recorder(_Options):
     widths: sigma_rel of each average, default (0.05, 0.10); or design: a Design, or the file of one, which also has
     times, dtype and unit. dir: of the snapshots; without it, and with every=0, averages are kept in memory alone.
     every: steps between snapshots, or times: the steps of snapshots; every=0: only save() and close() write.
-    update_every: steps between updates. The factor is exact for the steps between, so that widths stay right. unit: a word for steps.
+    update_every: steps between updates. The factor is exact for the steps between, so that widths stay right. unit: of times; steps alone.
     dtype: of snapshots, float32 (default), float16 or bfloat16. average_dtype: of the averages, float32 (default) or
     float64; averages in 16 bits stop moving.
     compensate: float32 averages have residuals in float32, so that they move however long the training is. False saves
@@ -295,7 +296,7 @@ class Recorder(_Options):
         self,
         model: torch.nn.Module, widths: Optional[Numbers] = None, *,
         design: "Optional[Union[Design, str, os.PathLike[str]]]" = None, dir: "Optional[Union[str, os.PathLike[str]]]" = None,
-        every: Optional[int] = None, times: Optional[Numbers] = None, update_every: int = 1, unit: str = "steps",
+        every: Optional[int] = None, times: Optional[Numbers] = None, update_every: int = 1, unit: Literal["steps"] = "steps",
         dtype: Optional[DType] = None, average_dtype: Union[DType, Literal["f64", "float64"]] = "f32", compensate: bool = True,
         device: "Optional[Union[str, torch.device]]" = None, prefix: str = "snapshot", replace: bool = False,
         on_error: Literal["raise", "warn"] = "raise", background: bool = False, module: Optional[str] = None,

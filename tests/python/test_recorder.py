@@ -497,12 +497,12 @@ class Recording(unittest.TestCase):
                 self.assertGreater(float((averages["0.twice"] - 2 * (model[0].weight - 1)).mean()), 1)
 
     def test_snapshots_name_their_run(self):
-        training = Training(self.dir / "named", torch.float32, unit="images")
+        training = Training(self.dir / "named", torch.float32)
         training.advance(1, 10)
         data = next((self.dir / "named").iterdir()).read_bytes()
         metadata = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])["__metadata__"]
         self.assertEqual(metadata["posthoc_ema.run"], training.recorder.run_id)
-        self.assertEqual(metadata["posthoc_ema.unit"], "images")
+        self.assertEqual(metadata["posthoc_ema.unit"], "steps")
         again = Training(self.dir / "named", torch.float32)
         self.assertNotEqual(again.recorder.run_id, training.recorder.run_id)
         again.recorder.load_state_dict(training.recorder.state_dict())
@@ -531,6 +531,10 @@ class Recording(unittest.TestCase):
         ]  # fmt: skip
         for options in wrong:
             with self.assertRaises(ph.UsageError, msg=str(options)):
+                Recorder(model, dir=self.dir, **options)
+        images = ph.design(40, 100, [0.1], disk_bytes=4000, unit="images")
+        for options in ({"every": 2, "unit": "images"}, {"design": images}):  # which steps would be called
+            with self.assertRaisesRegex(ph.UsageError, "unit: expected times in steps, .* found images"):
                 Recorder(model, dir=self.dir, **options)
         with self.assertRaises(ph.UsageError):
             with Recorder(model, dir=self.dir, every=0).copy_to(model, 0.2):
