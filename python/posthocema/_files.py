@@ -111,9 +111,7 @@ def publish_directory(partial: str, path: str, run: str = "") -> None:
     remove(old)
 
 
-def write_files(
-    files: Mapping[str, Callable[[Any], None]], *, run: str = "", replaces: Callable[[str], bool]
-) -> None:
+def write_files(files: Mapping[str, Callable[[Any], None]], *, run: str = "", replaces: Callable[[str], bool]) -> None:
     """Writes and syncs a partial file for every path, then gives all their names. A failure leaves none.
 
     replaces: asked for each path when its file is ready; where it says no, an existing path is an OutputError (EEXIST).

@@ -8,6 +8,7 @@ import ctypes
 import dataclasses
 import difflib
 import html
+import importlib
 import inspect
 import logging
 import math
@@ -663,9 +664,7 @@ class Plan(_Handle):
     def tensor(self, name: str, target: Which = 0, *, kind: AsTorch, dtype: Optional[DType] = None, **_: Any) -> torch.Tensor: ...
     @overload
     def tensor(self, name: str, target: Which = 0, *, kind: AsBuffer, dtype: Optional[DType] = None, **_: Any) -> memoryview: ...
-    def tensor(
-        self, name: str, target: Which = 0, *, kind: Any = "numpy", dtype: Optional[DType] = None, **options: Any
-    ) -> Any:
+    def tensor(self, name: str, target: Which = 0, *, kind: Any = "numpy", dtype: Optional[DType] = None, **options: Any) -> Any:
         """One tensor of a target, made in memory: the bytes that run() writes.
 
         target: its index, its width, or a Target. kind: "numpy", "torch", or "buffer" (a memoryview, where neither is
@@ -682,9 +681,7 @@ class Plan(_Handle):
     def state_dict(self, target: Which = 0, *, kind: AsTorch, dtype: Optional[DType] = None, **_: Any) -> Dict[str, torch.Tensor]: ...
     @overload
     def state_dict(self, target: Which = 0, *, kind: AsBuffer, dtype: Optional[DType] = None, **_: Any) -> Dict[str, memoryview]: ...
-    def state_dict(
-        self, target: Which = 0, *, kind: Any = "numpy", dtype: Optional[DType] = None, **options: Any
-    ) -> Any:
+    def state_dict(self, target: Which = 0, *, kind: Any = "numpy", dtype: Optional[DType] = None, **options: Any) -> Any:
         """All tensors of a target, without a file. Tied tensors are the same object under both names."""
         index = self._index(target)
         return self._states(range(index, index + 1), kind, {"dtype": dtype, **options})[0]
@@ -705,9 +702,7 @@ class Plan(_Handle):
     def iterate(self, target: Which = 0, *, kind: AsTorch, dtype: Optional[DType] = None, **_: Any) -> Iterator[Tuple[str, torch.Tensor]]: ...
     @overload
     def iterate(self, target: Which = 0, *, kind: AsBuffer, dtype: Optional[DType] = None, **_: Any) -> Iterator[Tuple[str, memoryview]]: ...
-    def iterate(
-        self, target: Which = 0, *, kind: Any = "numpy", dtype: Optional[DType] = None, **options: Any
-    ) -> Any:
+    def iterate(self, target: Which = 0, *, kind: Any = "numpy", dtype: Optional[DType] = None, **options: Any) -> Any:
         """Those of a target, one tensor at a time: memory for one tensor is enough."""
         for info in self.tensors(dtype):
             yield info.name, self.tensor(info.name, target, dtype=dtype, kind=kind, **options)
@@ -739,24 +734,21 @@ class Plan(_Handle):
 
 def _allocate(info: TensorInfo, kind: str) -> Tuple[Any, int]:
     """An array for a tensor, and its address."""
-    if kind == "numpy":
+    if kind in ("numpy", "torch"):
         try:
-            import numpy
+            package = importlib.import_module(kind)
         except ImportError as error:
-            raise ImportError('NumPy is not installed; kind="buffer" needs nothing') from error
+            raise ImportError(f'{kind} is not installed; kind="buffer" needs nothing') from error
+    if kind == "numpy":
         if info.dtype not in _NUMPY:
             raise UsageError(f"tensor '{info.name}': NumPy has no {info.dtype}; give dtype=\"f32\" or kind=\"torch\"")
-        array: Array = numpy.empty(info.shape, numpy.dtype(_NUMPY[info.dtype]))
+        array: Array = package.empty(info.shape, package.dtype(_NUMPY[info.dtype]))
         return array, array.ctypes.data
     if kind == "torch":
-        try:
-            import torch
-        except ImportError as error:
-            raise ImportError('torch is not installed; kind="buffer" needs nothing') from error
-        dtype = getattr(torch, _TORCH.get(info.dtype, ""), None)
+        dtype = getattr(package, _TORCH.get(info.dtype, ""), None)
         if dtype is None:
-            raise UsageError(f"tensor '{info.name}': torch {torch.__version__} has no {info.dtype}; give dtype=\"f32\"")
-        tensor = torch.empty(info.shape, dtype=dtype)
+            raise UsageError(f"tensor '{info.name}': torch {package.__version__} has no {info.dtype}; give dtype=\"f32\"")
+        tensor = package.empty(info.shape, dtype=dtype)
         return tensor, tensor.data_ptr()
     if kind == "buffer":
         data = bytearray(info.bytes)

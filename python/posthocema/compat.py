@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import itertools
+import operator
 import os
 import re
 from pathlib import Path
@@ -355,11 +356,8 @@ class PostHocEMA(_Recording):
 
     def set_extra_state(self, state: Any) -> None:
         self.recorder.load_state_dict(state)
-        steps: Dict[int, List[str]] = {}
-        for step, path in find_snapshots(os.fspath(self.checkpoint_folder), self.recorder.prefix):
-            if step <= self.recorder.n_steps:  # later ones are written again
-                steps.setdefault(step, []).append(path)
-        self._written = list(steps.values())
+        found = itertools.groupby(find_snapshots(os.fspath(self.checkpoint_folder), self.recorder.prefix), operator.itemgetter(0))
+        self._written = [[path for _, path in paths] for step, paths in found if step <= self.recorder.n_steps]  # others are written again
 
     # ---- Averages ----
 

@@ -713,10 +713,8 @@ class Recorder(_Options):
         """Says once which tensor of the averages is no longer a number."""
         if not self._has_warned and name in self._first:
             self._has_warned = True
-            log.warning(
-                "step %d: '%s' has NaN or infinite elements in the average %s, as all later averages will have",
-                self._writing[0], name, width,
-            )  # fmt: skip
+            what = "has NaN or infinite elements in the average"
+            log.warning("step %d: '%s' %s %s, as all later averages will have", self._writing[0], name, what, width)
 
     def close(self) -> None:
         """Saves the end of the training, unless that is done, and ends attach(). Later steps are refused."""
@@ -781,14 +779,13 @@ class Recorder(_Options):
         self.wait()  # a run that continues from here does not write them again
         entries = self._entries(self.model)
         self._check_model(entries)
-        kept = self._averages if self._keeps else []
         return {
             "version": 1,
             "widths": list(self.widths),
             "n_steps": self.n_steps,
             "n_updated": self._n_updated,
             "run_id": self.run_id,
-            "averages": [self._whole(averages, entries) for averages in kept],
+            "averages": [self._whole(averages, entries) for averages in self._averages if self._keeps],
             "residuals": [self._whole(residuals, entries) for residuals in self._residuals if residuals],
         }
 
@@ -953,6 +950,5 @@ class Following:
 
     def _end_attachment(self) -> None:
         self._give_back()
-        detach, self._detach = self._detach, None
-        if detach:
-            detach()
+        if self._detach:
+            self._detach()

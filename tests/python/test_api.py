@@ -198,7 +198,7 @@ class Averages(Case):
     @unittest.skipIf(HAS_NUMPY, "NumPy is there")
     def test_numpy_that_is_missing_is_named(self):
         with ph.open(self.run_dir) as series, series.plan(0.1) as plan:
-            with self.assertRaisesRegex(ImportError, 'NumPy is not installed; kind="buffer" needs nothing'):
+            with self.assertRaisesRegex(ImportError, 'numpy is not installed; kind="buffer" needs nothing'):
                 plan.state_dict()
             self.assertEqual(len(plan.state_dict(kind="buffer")), len(plan.tensors()))
 
