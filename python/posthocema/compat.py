@@ -56,7 +56,7 @@ def _make(make: MakeModel, model: Module) -> Module:
     if make is None:
         return copy.deepcopy(unwrap(model)).requires_grad_(False)
     made: Module = make if isinstance(make, Module) else make()
-    _copy(_entries(made), _entries(unwrap(model)))
+    _copy(_entries(made, loads=True), _entries(unwrap(model)))
     return made.requires_grad_(False)
 
 
@@ -265,7 +265,7 @@ class KarrasEMA(_Recording, _Average):
     @property
     def ema_model(self) -> Any:
         self._alongside = self._alongside or [_make(self._make_model[0], self.model)]
-        _copy(_entries(self._alongside[0]), {**_entries(unwrap(self.model)), **self.recorder.average(self.sigma_rel)})
+        _copy(_entries(self._alongside[0], loads=True), {**_entries(unwrap(self.model)), **self.recorder.average(self.sigma_rel)})
         return self._alongside[0]
 
     def update(self) -> None:
@@ -344,7 +344,7 @@ class PostHocEMA(_Recording):
     def copy_params_from_ema_to_model(self) -> None:
         """The model gets the average of the last width."""
         average = self.recorder.average(self.recorder.widths[-1])
-        _copy({n: t for n, t in _entries(unwrap(self._online[0])).items() if n in average}, average)
+        _copy({n: t for n, t in _entries(unwrap(self._online[0]), loads=True).items() if n in average}, average)
 
     def forward(self, *arguments: Any, **options: Any) -> Tuple[Any, ...]:
         """What the model makes with the average of each width."""

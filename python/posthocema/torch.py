@@ -79,17 +79,22 @@ def _find_module(model: torch.nn.Module, name: Optional[str]) -> torch.nn.Module
         raise InputsError(f"module: the model has no '{name}', it has {known}") from None
 
 
-def _entries(model: torch.nn.Module) -> Dict[str, torch.Tensor]:
-    """The tensors of state_dict(), under the names that they have without torch.compile."""
-    state = model.state_dict(keep_vars=True)
-    return {n.replace("_orig_mod.", ""): t for n, t in state.items() if isinstance(t, torch.Tensor)}
+def _entries(model: torch.nn.Module, loads: bool = False) -> Dict[str, torch.Tensor]:
+    """The tensors of state_dict(), under the names that they have without torch.compile. loads: refuses what cannot be written into."""
+    states = [model.state_dict(keep_vars=True) for _ in range(1 + loads)]  # copies that are made for it differ in two of them
+    entries, again = ({n.replace("_orig_mod.", ""): t for n, t in s.items() if isinstance(t, torch.Tensor)} for s in (states[0], states[-1]))
+    for name, tensor in entries.items() if loads else ():
+        if (tensor.is_floating_point() or tensor.is_complex()) and tensor.numel() and _memory(tensor) != _memory(again[name]):
+            raise InputsError(f"'{name}': state_dict() makes a copy, into which no average can be loaded")
+    return entries
 
 
 def load_average(model: torch.nn.Module, plan: Plan, target: Which = 0, strict: bool = True) -> None:
     """See Plan.load_into."""
-    entries = _entries(unwrap(model))
+    entries = _entries(unwrap(model), loads=True)
     bare = {_WRAPPER_PARTS.sub("", name): tensor for name, tensor in entries.items()}
     pairs = []
+    firsts: Dict[Any, str] = {}  # of the names of a tensor
     for info in plan.tensors():
         found = entries.get(info.name, bare.get(_WRAPPER_PARTS.sub("", info.name)))
         if found is None and not info.shape and info.dtype[0] in "IU":
@@ -100,15 +105,21 @@ def load_average(model: torch.nn.Module, plan: Plan, target: Which = 0, strict: 
         if _shards.is_sharded(found) or found.is_meta:
             what = "has no data (meta); load the average after to_empty()" if found.is_meta else "is sharded; load it before fully_shard"
             raise InputsError(f"'{info.name}': {what}")
+        kind = found.is_complex() if info.dtype[0] == "C" else found.is_floating_point()
+        if info.is_averaged and not kind:  # torch would cut it to integers, or to the real part
+            raise InputsError(f"'{info.name}': is {info.dtype}, in the model {found.dtype}")
+        first, wide = firsts.setdefault(_memory(found), info.name), "f32" if info.is_averaged else None
+        if first != info.name and not torch.equal(*(plan.tensor(n, target, dtype=wide, kind="torch") for n in (first, info.name))):
+            raise InputsError(f"'{info.name}' and '{first}': differ in the snapshots, but share a tensor in the model")
         pairs.append((info, found))
     loaded = {id(tensor) for _, tensor in pairs}
     missing = [n for n, t in entries.items() if id(t) not in loaded and (t.dim() or t.is_floating_point() or t.is_complex())]
     if strict and missing:
         raise InputsError(f"'{missing[0]}': is in the model, but not in the snapshots; strict=False keeps it")
-    names = {dtype: name for name, dtype in _SNAPSHOT_DTYPES.items()}
+    names: Dict[Any, Any] = {dtype: name for name, dtype in _SNAPSHOT_DTYPES.items()}
     with torch.no_grad():
         for info, tensor in pairs:
-            dtype: Any = names.get(tensor.dtype, "f32") if info.is_averaged else None
+            dtype = names.get(tensor.dtype, "f32") if info.is_averaged else None
             tensor.copy_(plan.tensor(info.name, target, dtype=dtype, kind="torch"))
 
 
@@ -410,9 +421,9 @@ class Recorder(_Options):
         self._note_kinds()
         return self
 
-    def _entries(self, model: torch.nn.Module) -> Dict[str, torch.Tensor]:
+    def _entries(self, model: torch.nn.Module, loads: bool = False) -> Dict[str, torch.Tensor]:
         """The chosen tensors of a model: later freezing takes none away, and those that thaw are new ones."""
-        entries = _entries(unwrap(model)).items()
+        entries = _entries(unwrap(model), loads).items()
         return {name: t for name, t in entries if name in self._kinds or self._chooses(name, t)}
 
     def _find(self, entries: Mapping[str, torch.Tensor]) -> None:
@@ -878,10 +889,10 @@ class Recorder(_Options):
         """
         if not self._keeps and not broadcast:
             raise UsageError("copy_to: rank 0 alone has averages; call it there, or on all ranks with broadcast=True")
-        k = self._index(width)
-        self._check_model(self._entries(self.model))
+        k, mine = self._index(width), self._entries(self.model)
+        self._check_model(mine)
         model = self.model if model is None else model
-        entries = self._entries(model)
+        entries = self._entries(model, loads=not self.is_sharded)
         kinds = {name: kind for name, kind in self._kinds.items() if name in self._first}
         found = {n: kind for n, kind in _describe(entries).items() if kind != "copied" and n not in self._frozen}
         difference = _compare(found, kinds)
@@ -896,7 +907,8 @@ class Recorder(_Options):
 
         held = own()
         before = {name: tensor.clone() for name, tensor in held.items()}
-        is_own = unwrap(model) is self.model
+        is_own = any(_memory(tensor) == _memory(mine[name]) for name, tensor in held.items())
+        self._n_lent += is_own
         try:
             with torch.no_grad():
                 for name, tensor in held.items():
@@ -904,7 +916,6 @@ class Recorder(_Options):
                         tensor.copy_(averages[self._first[name]])
                     if broadcast and not self.is_sharded:
                         torch.distributed.broadcast(tensor, 0)
-            self._n_lent += is_own
             yield model
         finally:
             self._n_lent -= is_own

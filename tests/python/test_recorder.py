@@ -739,6 +739,8 @@ class Recording(unittest.TestCase):
                 with self.assertRaises(ph.UsageError):
                     inside()
         self.assertEqual(recorder.n_steps, 1)
+        with recorder.copy_to(copy.copy(model)), self.assertRaises(ph.UsageError):  # has the same parameters
+            optimizer.step()
         with recorder.copy_to(copy.deepcopy(model)):
             optimizer.step()
         self.assertEqual(recorder.n_steps, 2)
@@ -1174,6 +1176,64 @@ class Recording(unittest.TestCase):
                 plan.load_into(model)
             plan.load_into(model, strict=False)
             self.assertTrue(torch.equal(model[1].weight, plan.tensor("0.weight", kind="torch")))
+
+    def test_an_average_is_not_loaded_where_it_would_be_lost_or_cut(self):
+        class Copying(torch.nn.Linear):
+            """Its state is in 16 bits: writing into that would not change the model."""
+
+            def _save_to_state_dict(self, destination, prefix, keep_vars):
+                super()._save_to_state_dict(destination, prefix, keep_vars)
+                destination.update({n: t.detach().half() for n, t in destination.items() if n.startswith(prefix)})
+
+        def refuse(found, load, model):
+            before = copy.deepcopy(model)
+            with self.assertRaisesRegex(ph.InputsError, found):
+                load(model)
+            for old, new in zip(before.parameters(), model.parameters()):
+                self.assertTrue(torch.equal(old, new))
+
+        def lend(model):
+            with recorder.copy_to(model):
+                pass
+
+        model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2))
+        model.phase = torch.nn.Parameter(torch.randn(3, dtype=torch.complex64))
+        recorder = Recorder(model, 0.1, dir=self.dir, every=2)
+        self.walk(recorder, 4)
+        with ph.open(self.dir) as series, series.plan(0.1) as plan:
+            copying = copy.deepcopy(model)
+            copying[1] = Copying(2, 2)
+            for load in (plan.load_into, lend):
+                refuse(r"'1.weight': state_dict\(\) makes a copy", load, copying)
+            tied = copy.deepcopy(model)
+            tied[1].weight = tied[0].weight
+            refuse("'1.weight' and '0.weight': differ in the snapshots", plan.load_into, tied)
+            with torch.no_grad():
+                model[1].weight.copy_(model[0].weight)
+            cut = copy.deepcopy(model)
+            cut[0].weight = torch.nn.Parameter(torch.ones(2, 2, dtype=torch.int8), requires_grad=False)
+            refuse("'0.weight': is F32, in the model torch.int8", plan.load_into, cut)
+            real = copy.deepcopy(model)
+            real.phase = torch.nn.Parameter(torch.ones(3))
+            refuse("'phase': is C64, in the model torch.float32", plan.load_into, real)
+            plan.load_into(model)
+        for own in (Recorder(tied, 0.1, dir=self.dir / "tied", every=1), Recorder(Copying(2, 2), 0.1, dir=self.dir / "copying", every=1)):
+            self.walk(own, 2)
+        with ph.open(self.dir / "tied") as series, series.plan(0.1) as plan:
+            plan.load_into(tied)
+            self.assertTrue(torch.equal(tied[0].weight, plan.tensor("1.weight", kind="torch")))
+
+    def test_a_model_that_cannot_get_an_average_trains_on(self):
+        model = torch.nn.Linear(2, 2)
+        model.register_buffer("ones", torch.ones(1).expand(4))  # torch writes into no such tensor
+        recorder = Recorder(model, 0.1, every=0)
+        self.walk(recorder, 2)
+        weight = model.weight.detach().clone()
+        with self.assertRaises(RuntimeError):
+            recorder.copy_to().__enter__()
+        self.assertTrue(torch.equal(model.weight, weight))
+        self.walk(recorder)
+        self.assertEqual(recorder.n_steps, 3)
 
     def test_an_average_is_loaded_whatever_wrappers_add_to_names(self):
         class Wrapper(torch.nn.Module):
