@@ -538,11 +538,11 @@ class Recorder(_Options):
 
         def after(*_: Any) -> None:
             skipped = getattr(optimizer, "found_inf", None)  # set by the scaler while a fused optimizer steps
-            if skipped is None or float(skipped) == 0:
+            if self._detach is detach and (skipped is None or float(skipped) == 0):
                 self._step()
 
         if hasattr(optimizer, "register_step_post_hook"):
-            remove: Callable[[], None] = optimizer.register_step_post_hook(after).remove
+            remove = optimizer.register_step_post_hook(after).remove
         else:  # torch before 2.0
             plain = optimizer.step
 
@@ -552,8 +552,11 @@ class Recorder(_Options):
                 after()
                 return result
 
-            optimizer.step = types.MethodType(step, optimizer)  # as schedulers expect
-            remove = functools.partial(setattr, optimizer, "step", plain)
+            method = optimizer.step = types.MethodType(step, optimizer)  # as schedulers expect
+
+            def remove() -> None:
+                if optimizer.step is method:  # else it stays below that of another recorder
+                    optimizer.step = plain
 
         def detach() -> None:
             if self._detach is detach:

@@ -442,6 +442,19 @@ class Recording(unittest.TestCase):
             optimizer.step()
             self.assertEqual(recorder.n_steps, 3)
 
+    def test_recorders_of_one_optimizer_end_in_any_order(self):
+        model = torch.nn.Linear(2, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for closes in ((0, 1), (1, 0)):
+            recorders = [Recorder(model, 0.1, every=0) for _ in range(2)]
+            for recorder in recorders:
+                recorder.attach(optimizer)
+            optimizer.step()
+            for k, index in enumerate(closes):
+                recorders[index].close()
+                optimizer.step()
+                self.assertEqual([r.n_steps for r in recorders], [1, 2] if closes[0] == 0 else [2, 1])
+
     def test_a_gradient_scaler_skips_steps(self):
         if not hasattr(torch, "amp") or not hasattr(torch.amp, "GradScaler"):
             self.skipTest("needs torch 2.3 or later")
