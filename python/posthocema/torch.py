@@ -41,6 +41,7 @@ _WRAPPERS = {"DistributedDataParallel": "module", "DataParallel": "module", "Opt
 # Parts that wrappers add to names, which the names of series lack
 _WRAPPER_PARTS = re.compile(r"(?<![^.])(module|_orig_mod|_forward_module|_fsdp_wrapped_module|_checkpoint_wrapped_module|_fpw_module)\.")
 _HAS_LERP = hasattr(torch, "_foreach_lerp_")
+_PROCESS = uuid.uuid4().hex  # tells pickles of other processes
 
 Place = Tuple[Dict[str, Any], str]  # of a tensor: a table of a module, and its key there
 
@@ -402,10 +403,12 @@ class Recorder(_Options):
 
     def __getstate__(self) -> Dict[str, Any]:
         self.wait()
-        return {**self.__dict__, "_detach": None}  # a copy is attached to no optimizer
+        return {**self.__dict__, "_detach": None, "_process": _PROCESS}  # a copy is attached to no optimizer
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
         self.__dict__.update(state)
+        if state["_process"] != _PROCESS:  # a run that continues, as by load_state_dict()
+            self._continued_at, self._checked_run = self.n_steps, ""
         self._note_kinds()  # pickles make pieces of averages tensors of their own
 
     def _split(self, tensors: List[torch.Tensor]) -> List[torch.Tensor]:

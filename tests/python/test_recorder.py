@@ -907,30 +907,37 @@ class Recording(unittest.TestCase):
             self.assertTrue(torch.equal(again.average()[name], average), name)
 
     def test_snapshots_that_a_resumed_run_leaves_behind_are_removed(self):
-        directory, model = self.dir / "run", torch.nn.Linear(2, 2)
-        first = Recorder(model, 0.1, dir=directory, every=2)
-        self.walk(first, 3)
-        state = copy.deepcopy(first.state_dict())
-        self.walk(first, 7)
-        other = Recorder(model, 0.1, dir=directory, every=1, prefix="other")
-        self.walk(other, 9)
-        (directory / "snapshot-0000012-0.100.safetensors").write_bytes(b"of no run")
-        written = [f"other-{step:07d}-0.100.safetensors" for step in range(1, 10)] + ["snapshot-0000012-0.100.safetensors"]
+        """Of a run that continues from a state, and from a pickle in another process."""
+        for is_pickled in (False, True):
+            directory, model = self.dir / str(is_pickled), torch.nn.Linear(2, 2)
+            first = Recorder(model, 0.1, dir=directory, every=2)
+            self.walk(first, 3)
+            state, pickled = copy.deepcopy(first.state_dict()), pickle.dumps(first)
+            self.walk(first, 7)
+            other = Recorder(model, 0.1, dir=directory, every=1, prefix="other")
+            self.walk(other, 9)
+            (directory / "snapshot-0000012-0.100.safetensors").write_bytes(b"of no run")
+            written = [f"other-{step:07d}-0.100.safetensors" for step in range(1, 10)] + ["snapshot-0000012-0.100.safetensors"]
 
-        def names():
-            return sorted(set(os.listdir(directory)).difference(written))
+            def names():
+                return sorted(set(os.listdir(directory)).difference(written))
 
-        second = Recorder(model, 0.1, dir=directory, every=5, replace=True)
-        second.load_state_dict(state)
-        self.walk(second)
-        self.assertEqual(names(), [f"snapshot-{step:07d}-0.100.safetensors" for step in (2, 4, 6, 8, 10)])  # none is written
-        with self.assertLogs("posthocema", "INFO") as logged:
+            if is_pickled:
+                with unittest.mock.patch.object(recorder_module, "_PROCESS", "another"):
+                    second = pickle.loads(pickled)
+                second.every, second.replace = 5, True
+            else:
+                second = Recorder(model, 0.1, dir=directory, every=5, replace=True)
+                second.load_state_dict(state)
             self.walk(second)
-        self.assertEqual(names(), [f"snapshot-{step:07d}-0.100.safetensors" for step in (2, 5)])
-        self.assertIn("removed", logged.output[0])
-        self.assertTrue(set(written) <= set(os.listdir(directory)))
-        self.walk(second, 5)
-        self.assertEqual(names()[-1], "snapshot-0000010-0.100.safetensors")
+            self.assertEqual(names(), [f"snapshot-{step:07d}-0.100.safetensors" for step in (2, 4, 6, 8, 10)])  # none is written
+            with self.assertLogs("posthocema", "INFO") as logged:
+                self.walk(second)
+            self.assertEqual(names(), [f"snapshot-{step:07d}-0.100.safetensors" for step in (2, 5)])
+            self.assertIn("removed", logged.output[0])
+            self.assertTrue(set(written) <= set(os.listdir(directory)))
+            self.walk(second, 5)
+            self.assertEqual(names()[-1], "snapshot-0000010-0.100.safetensors")
 
     def test_copies_of_an_attached_recorder_are_not_attached(self):
         model = torch.nn.Linear(2, 2)
