@@ -97,7 +97,7 @@ class Contents:
             copy = memory.get(name)
             if copy is None or (copy.shape, copy.dtype) != (rounded.shape, rounded.dtype):
                 with torch.inference_mode(False):  # also for saves that are not
-                    copy = memory[name] = torch.empty(rounded.shape, dtype=rounded.dtype, pin_memory=rounded.is_cuda)
+                    copy = memory[name] = torch.empty(rounded.shape, dtype=rounded.dtype, device="cpu", pin_memory=rounded.is_cuda)
             copy.copy_(rounded, non_blocking=True)
             self._tensors[k] = (name, Item(copy, item.dtype))
         self._is_held = True

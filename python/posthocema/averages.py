@@ -748,7 +748,7 @@ def _allocate(info: TensorInfo, kind: str) -> Tuple[Any, int]:
         dtype = getattr(package, _TORCH.get(info.dtype, ""), None)
         if dtype is None:
             raise UsageError(f"tensor '{info.name}': torch {package.__version__} has no {info.dtype}; give dtype=\"f32\"")
-        tensor = package.empty(info.shape, dtype=dtype)
+        tensor = package.empty(info.shape, dtype=dtype, device="cpu")
         return tensor, tensor.data_ptr()
     if kind == "buffer":
         data = bytearray(info.bytes)

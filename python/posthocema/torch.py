@@ -420,7 +420,7 @@ class Recorder(_Options):
         if self.is_sharded:
             raise UsageError("to: averages of sharded parameters are where their parameters are")
         for kept in (*self._averages, *self._residuals):
-            kept[:] = [part.to(device) for part in kept]
+            kept[:] = [part.to(torch.device(device)) for part in kept]
         self._note_kinds()
         return self
 
@@ -611,8 +611,8 @@ class Recorder(_Options):
 
     def _update_part(self, part: slice, live: List[torch.Tensor], weights: List[float], is_alike: bool) -> None:
         if not is_alike:
-            # not asynchronously to the processor: it would read before the copy is made
-            live = [t.to(e.device, e.dtype, non_blocking=e.is_cuda) for t, e in zip(live, self._held[0][part])]
+            # Asynchronously between GPUs alone: the processor would read or change a tensor before the copy is made.
+            live = [t.to(e.device, e.dtype, non_blocking=t.is_cuda and e.is_cuda) for t, e in zip(live, self._held[0][part])]
         for averages, residuals, weight in zip(self._held, self._rest, weights):
             held, rest = averages[part], residuals[part]
             if weight == 1:

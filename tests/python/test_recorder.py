@@ -603,6 +603,8 @@ class Recording(unittest.TestCase):
         self.assertEqual({part.device.type for kept in (*recorder._averages, *recorder._residuals) for part in kept}, {"meta"})
         recorder.step()  # parameters are copied there
         self.assertEqual(model.weight.device.type, "cpu")
+        with self.assertRaises(TypeError):  # averages in 16 bits stop moving
+            recorder.to(torch.float16)
 
     def test_a_folder_has_one_run(self):
         directory, model = self.dir / "run", torch.nn.Linear(2, 2)
@@ -1254,6 +1256,17 @@ class Recording(unittest.TestCase):
         self.assertTrue(torch.equal(model.weight, weight))
         self.walk(recorder)
         self.assertEqual(recorder.n_steps, 3)
+
+    def test_tensors_are_made_on_the_processor_whatever_the_default_device(self):
+        empty = torch.empty
+        with unittest.mock.patch.object(torch, "empty", lambda *arguments, **options: empty(*arguments, **{"device": "meta", **options})):
+            recorder = Recorder(torch.nn.Linear(2, 2), 0.1, dir=self.dir, every=1, background=True)
+            self.walk(recorder)
+            recorder.wait()
+            with ph.open(self.dir) as series, series.plan(0.1) as plan:
+                for made in (plan.state_dict(kind="torch"), dict(plan.iterate(kind="torch"))):
+                    for name, average in recorder.average().items():
+                        self.assertTrue(torch.equal(made[name], average), name)
 
     def test_an_average_is_loaded_whatever_wrappers_add_to_names(self):
         class Wrapper(torch.nn.Module):
