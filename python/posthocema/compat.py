@@ -454,14 +454,14 @@ class ContextsEMA(PostHocEMA):
         self, model: Module, sigma_rel: float, step: Optional[int] = None, calculation_dtype: torch.dtype = torch.float32
     ) -> Iterator[Module]:
         """The model has an average inside of the block, in eval mode; its own tensors after it."""
-        before = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
+        before = {name: tensor.detach().clone() for name, tensor in _entries(unwrap(model), loads=True).items()}
         was_training = model.training
         try:
             with self._plan(sigma_rel, step) as plan:
                 plan.load_into(model, strict=self._strict)
             yield model.eval()
         finally:
-            model.load_state_dict(before)
+            _copy(_entries(unwrap(model)), before)
             model.train(was_training)
 
     def state_dict(

@@ -59,6 +59,23 @@ class Compat(unittest.TestCase):
             self.live.append(self.model.linear.weight.detach().double().clone())
             update()
 
+    def test_a_model_whose_state_is_a_copy_keeps_its_parameters(self):
+        class Copying(Model):
+            """Its state is in 16 bits."""
+
+            def _save_to_state_dict(self, destination, prefix, keep_vars):
+                super()._save_to_state_dict(destination, prefix, keep_vars)
+                destination["own"] = self.own.detach().half()
+
+        model = Copying()
+        model.own = torch.nn.Parameter(torch.randn(5))
+        ema = PostHocEMA.from_model(model, self.dir, sigma_rels=(0.1,), update_every=1, checkpoint_every=1)
+        ema.update_(model)
+        before = model.own.detach().clone()
+        with self.assertRaisesRegex(ph.InputsError, r"'own': state_dict\(\) makes a copy"):
+            ema.model(model, 0.1).__enter__()
+        self.assertTrue(torch.equal(model.own, before))
+
     def test_a_model_of_an_average_first_used_in_inference_mode_gets_later_ones(self):
         ema = KarrasEMA(self.model, 0.1, update_every=1)
         self.move(2, ema.update)
