@@ -421,15 +421,13 @@ class Series(_Handle):
     ) -> "Plan":  # fmt: skip
         """Solves for the weights of averages. Reads some 2000 elements of every snapshot.
 
-        sigma_rel: widths of the averages, also as "0.05,0.1" or "0.05:0.25:0.05"; or profile: other shapes, such as
-        "ema:half-life=2000".
+        sigma_rel: widths of the averages, also as "0.05,0.1" or "0.05:0.25:0.05"; or profile: other shapes, such as "ema:half-life=2000".
         at: times as in names; default the newest snapshot.
         rules: "RE=SIGMA" and "RE=copy", other widths for tensors whose names match.
         metric: "motion" (default), "walk" or "profile" (the paper's).
         max_error: TooInaccurate where the predicted error is larger.
-        checks: where the snapshots do not fit their labels, "warn", or raise InputsError with "error"; "off"
-        compares nothing. Default: "error" where raw parameters refute a profile, or where one was
-        assumed that no file says, else "warn".
+        checks: where the snapshots do not fit their labels, "warn", or raise InputsError with "error"; "off" compares nothing.
+        Default: "error" where raw parameters refute a profile, or where one was assumed that no file says, else "warn".
         schedule: of the learning rate, "cosine", "wsd:decay=10%", ..., or a file of steps and rates.
         logs: give the plan's warnings to the logger.
         Snapshots that were added since the series was opened take part.
@@ -554,8 +552,7 @@ class Plan(_Handle):
     ) -> Result:  # fmt: skip
         """Writes the averages. Outputs appear whole under their names or not at all.
 
-        out: a file, whose extension selects the format; a directory; or names such as
-        "sweep/phema-{time}-{sigma}.safetensors".
+        out: a file, whose extension selects the format; a directory; or names such as "sweep/phema-{time}-{sigma}.safetensors".
         progress: True shows it, by tqdm or in one line; or called about ten times a second while snapshots are read. An
         exception in it, Ctrl-C included, stops the run before anything is published, and is raised again. When all tensors
         are summed already, the run completes first.

@@ -266,8 +266,8 @@ class _Options:
         return is_included and not is_left_out
 
 
-def _find_width(name: str, widths: Sequence[float], width: SupportsFloat) -> int:
-    wanted = c.real(name, width)
+def _find_width(name: str, widths: Sequence[float], width: Optional[SupportsFloat]) -> int:
+    wanted = widths[0] if width is None else c.real(name, width)
     for k, known in enumerate(widths):
         if math.isclose(known, wanted, rel_tol=1e-6):
             return k
@@ -317,7 +317,7 @@ class Recorder(_Options):
         super().__init__(
             widths, design, every, times, update_every, unit, dtype, average_dtype, on_error, include, exclude, trainable_only, frozen_once
         )
-        self.model, self.dir = _find_module(model, module), "" if dir is None else os.fspath(dir)
+        self._root, self._module, self.dir = model, module, "" if dir is None else os.fspath(dir)
         if not self.dir and (self.every or self.times):
             raise UsageError("dir: expected a directory for the snapshots, which only every=0 goes without")
         if os.path.basename(prefix) != prefix:
@@ -344,6 +344,11 @@ class Recorder(_Options):
         self._detach: Optional[Callable[[], None]] = None
         self._is_closed = self._has_warned = False
         self._start()
+
+    @property
+    def model(self) -> torch.nn.Module:
+        """What is recorded. With the option module the submodule that has its name now."""
+        return _find_module(self._root, self._module)
 
     def _start(self) -> None:
         for name, module in self.model.named_modules():
@@ -431,9 +436,10 @@ class Recorder(_Options):
 
     def _find(self, entries: Mapping[str, torch.Tensor]) -> None:
         """Notes where the tensors lie, and what changes when modules or tensors come or go."""
-        places = _find_places(self.model, entries)
+        self._followed = self.model
+        places = _find_places(self._followed, entries)
         self._places = None if places is None else [places[name] for name in self._names]
-        modules = list(self.model.modules())
+        modules = list(self._followed.modules())
         self._children = [module._modules for module in modules]
         self._tables = [table for module in modules for table in (module._parameters, module._buffers)]
         self._modules = list(itertools.chain.from_iterable(map(dict.values, self._children)))
@@ -572,7 +578,7 @@ class Recorder(_Options):
     def _live(self) -> List[torch.Tensor]:
         """The parameters and buffers as they are now, or the shards of this process."""
         modules = list(itertools.chain.from_iterable(map(dict.values, self._children)))
-        if modules != self._modules or sum(map(len, self._tables)) != self._n_tensors:
+        if self.model is not self._followed or modules != self._modules or sum(map(len, self._tables)) != self._n_tensors:
             entries = self._entries(self.model)
             self._check_model(entries)
             self._find(entries)
@@ -866,13 +872,10 @@ class Recorder(_Options):
         if not self._keeps:
             raise UsageError("average: rank 0 alone has averages")
         kept = None if dtype is None else _find_dtype("dtype", dtype, {**_SNAPSHOT_DTYPES, **_AVERAGE_DTYPES})
-        entries = self._entries(self.model)
+        k, entries = _find_width("width", self.widths, width), self._entries(self.model)
         self._check_model(entries)
-        found = {n: _shards.like(part, entries[n]) for n, part in self._sums(self._index(width), kept, copies=True).items()}
+        found = {n: _shards.like(part, entries[n]) for n, part in self._sums(k, kept, copies=True).items()}
         return {name: found[first] for name, first in self._first.items()}
-
-    def _index(self, width: Optional[SupportsFloat]) -> int:
-        return 0 if width is None else _find_width("width", self.widths, width)
 
     def _sums(self, k: int, dtype: Optional[torch.dtype] = None, copies: bool = False) -> Dict[str, torch.Tensor]:
         """The parts of this process of an average, with their residuals; without these they may be the average itself."""
@@ -895,7 +898,7 @@ class Recorder(_Options):
         """
         if not self._keeps and not broadcast:
             raise UsageError("copy_to: rank 0 alone has averages; call it there, or on all ranks with broadcast=True")
-        k, mine = self._index(width), self._entries(self.model)
+        k, mine = _find_width("width", self.widths, width), self._entries(self.model)
         self._check_model(mine)
         model = self.model if model is None else model
         entries = self._entries(model, loads=not self.is_sharded)

@@ -13,7 +13,7 @@ from transformers import TrainerCallback
 from ._files import write_files
 from .averages import Numbers, log
 from .errors import InputsError
-from .torch import Following, Recorder, inner_optimizer, unwrap
+from .torch import Following, Recorder, _find_width, inner_optimizer, unwrap
 
 __all__ = ["TransformersRecorder"]
 
@@ -119,7 +119,7 @@ class TransformersRecorder(Following, TrainerCallback):
     def _load_best(self, recorder: Recorder, path: str) -> None:
         """The best model is the average that was evaluated."""
         saved = torch.load(path, map_location="cpu", weights_only=True)
-        k, entries = recorder._index(self._evaluate), recorder._entries(recorder.model)
+        k, entries = _find_width("width", recorder.widths, self._evaluate), recorder._entries(recorder.model)
         with torch.no_grad():
             for name, first in recorder._first.items():
                 entries[name].copy_(sum(held[k][first] for held in (saved["averages"], saved["residuals"]) if held))

@@ -1007,6 +1007,25 @@ class Recording(unittest.TestCase):
             with self.assertRaises(error):
                 Recorder(whole, 0.1, dir=self.dir / "wrong", every=1, **options)
 
+    def test_a_module_that_is_replaced_is_followed_by_its_name(self):
+        whole = torch.nn.ModuleDict({"net": torch.nn.Linear(2, 2)})
+        recorder = Recorder(whole, 0.1, every=0, module="net")
+        self.walk(recorder, 2)
+        first, whole["net"] = whole["net"], copy.deepcopy(whole["net"])
+        for _ in range(50):
+            with torch.no_grad():
+                whole["net"].weight += 1
+            recorder.step()
+        self.assertGreater(float((recorder.average()["weight"] - first.weight).min()), 20)
+        with recorder.copy_to() as lent:
+            self.assertIs(lent, whole["net"])
+        whole["net"] = torch.nn.Linear(3, 2)
+        with self.assertRaisesRegex(ph.InputsError, r"'weight' is \[2, 3\], was \[2, 2\]"):
+            recorder.step()
+        del whole["net"]
+        with self.assertRaisesRegex(ph.InputsError, "module: the model has no 'net'"):
+            recorder.step()
+
     def once(self, name, steps=0, **options):
         """A training whose frozen parameters are stored once, a buffer beside them."""
         training = Training(self.dir / name, torch.float32, frozen_once=True, **options)
