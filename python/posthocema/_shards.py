@@ -39,7 +39,7 @@ def like(part: torch.Tensor, whole: torch.Tensor) -> torch.Tensor:
     return made
 
 
-def _local_value(item: Item) -> torch.Tensor:
+def local_value(item: Item) -> torch.Tensor:
     """The part of this process in the dtype in which it is written."""
     residual = None if item.residual is None else local(item.residual)
     return Item(local(item.tensor), item.dtype, residual).value().detach().to(item.dtype)
@@ -54,7 +54,7 @@ def _check_range(tensors: Mapping[str, Item]) -> None:
     for name, item in tensors.items():
         part = local(item.tensor)
         flag = flag.to(part.device)
-        if item.dtype == torch.float16 and is_too_large(part, _local_value(item)):
+        if item.dtype == torch.float16 and is_too_large(part, local_value(item)):
             wrong = name
             flag += 1
     dist.all_reduce(flag)
@@ -116,10 +116,6 @@ def _save(state: Dict[str, Any], partial: str, path: str) -> None:
         raise found from error
 
 
-def is_finite(item: Item) -> bool:
-    return bool(torch.isfinite(_local_value(item)).all())
-
-
 def write_all(files: Mapping[str, Tuple[Mapping[str, Item], Mapping[str, str]]], run: str) -> None:
     """Distributed checkpoints of tensors and metadata, which appear whole under their names. All processes call it."""
     import torch.distributed as dist
@@ -133,7 +129,7 @@ def write_all(files: Mapping[str, Tuple[Mapping[str, Item], Mapping[str, str]]],
         for path, (tensors, metadata) in files.items():
             with together(), naming(path):
                 held += [_prepare(partials[path], metadata)] if is_writer else []
-            state: Dict[str, Any] = {name: like(_local_value(item), item.tensor) for name, item in tensors.items()}
+            state: Dict[str, Any] = {name: like(local_value(item), item.tensor) for name, item in tensors.items()}
             _save(state, partials[path], path)
         with together():
             for path, partial in partials.items() if is_writer else ():

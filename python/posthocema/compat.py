@@ -48,6 +48,7 @@ def _copy(to: Mapping[str, torch.Tensor], of: Mapping[str, torch.Tensor]) -> Non
         if name not in of:
             raise InputsError(f"'{name}': is in one of the models only; make ema_model like the model")
         tensor.copy_(of[name])
+    torch.clear_autocast_cache()  # has casts of what they were
 
 
 @torch.inference_mode(False)  # else it could get averages there alone
@@ -390,8 +391,7 @@ class PostHocEMA(_Recording):
         """
         first, last = target_sigma_rel_range or (0.05, 0.28)
         if num_target_points < 2 or not first < last:
-            found = f"{first}, {last} and {num_target_points}"
-            raise UsageError(f"target_sigma_rel_range, num_target_points: expected a range and 2 or more, found {found}")
+            raise UsageError(f"target_sigma_rel_range, num_target_points: expected a range and 2 or more, found {first}, {last}, {num_target_points}")
         steps = num_target_points - 1
         widths = [first + (last - first) * i / steps for i in range(steps)] + [last]
         with self.open() as series, series.plan(widths, at=step) as plan:

@@ -122,6 +122,7 @@ def load_average(model: torch.nn.Module, plan: Plan, target: Which = 0, strict: 
         for info, tensor in pairs:
             dtype = names.get(tensor.dtype, "f32") if info.is_averaged else None
             tensor.copy_(plan.tensor(info.name, target, dtype=dtype, kind="torch"))
+    torch.clear_autocast_cache()  # has casts of what they were
 
 
 def _find_places(model: torch.nn.Module, entries: Mapping[str, torch.Tensor]) -> Optional[Dict[str, Place]]:
@@ -694,7 +695,7 @@ class Recorder(_Options):
         if self.is_sharded:
             for width, (tensors, _) in zip(self.widths, contents.values()):
                 for name, item in tensors.items():
-                    if not _shards.is_finite(item):
+                    if not torch.isfinite(_shards.local_value(item)).all():
                         self._warn_of_nan(width, name)
             _shards.write_all(contents, self.run_id)
             self._note_saved()
@@ -910,7 +911,8 @@ class Recorder(_Options):
         averages = self._sums(k) if self._keeps else {}
 
         def own() -> Dict[str, torch.Tensor]:
-            """The tensors of the model; state_dict() also drops whole copies that fully_shard has made of shards."""
+            """The tensors of the model, to be written; state_dict() also drops whole copies that fully_shard has made of shards."""
+            torch.clear_autocast_cache()  # has casts of what they were
             entries = _entries(unwrap(model))
             return {name: _shards.local(entries[name].detach()) for name in self._first}
 

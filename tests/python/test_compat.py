@@ -59,6 +59,15 @@ class Compat(unittest.TestCase):
             self.live.append(self.model.linear.weight.detach().double().clone())
             update()
 
+    def test_parameters_that_are_copied_in_autocast_are_used_there(self):
+        ema = EMA(self.model, update_after_step=0, update_every=1)
+        self.move(5, ema.update)
+        x = torch.ones(1, 6)
+        with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+            self.model.linear(x)  # casts the parameters once, for all uses in this block
+            ema.copy_params_from_ema_to_model()
+            self.assertTrue(torch.equal(self.model.linear(x), ema.ema_model.linear(x)))
+
     def test_a_model_whose_state_is_a_copy_keeps_its_parameters(self):
         class Copying(Model):
             """Its state is in 16 bits."""

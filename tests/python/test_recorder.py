@@ -1218,6 +1218,22 @@ class Recording(unittest.TestCase):
             plan.load_into(model, strict=False)
             self.assertTrue(torch.equal(model[1].weight, plan.tensor("0.weight", kind="torch")))
 
+    def test_autocast_forgets_casts_of_other_parameters(self):
+        model = torch.nn.Linear(4, 1, bias=False)
+        recorder = Recorder(model, 0.1, dir=self.dir, every=5)
+        self.walk(recorder, 20)
+        x = torch.ones(1, 4)
+        own, average = float(model.weight.sum()), float(recorder.average()["weight"].sum())
+        self.assertGreater(own - average, 1)
+        with ph.open(self.dir) as series, series.plan(0.1) as plan, torch.no_grad():
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                self.assertAlmostEqual(float(model(x)), own, delta=0.4)  # casts the parameters once, for all uses in this block
+                with recorder.copy_to():
+                    self.assertAlmostEqual(float(model(x)), average, delta=0.4)
+                self.assertAlmostEqual(float(model(x)), own, delta=0.4)
+                plan.load_into(model)
+                self.assertAlmostEqual(float(model(x)), average, delta=0.4)
+
     def test_an_average_is_not_loaded_where_it_would_be_lost_or_cut(self):
         class Copying(torch.nn.Linear):
             """Its state is in 16 bits: writing into that would not change the model."""
