@@ -744,7 +744,9 @@ class Recorder(_Options):
         """Saves the end of the training, unless that is done, and ends attach(). Later steps are refused."""
         if self._detach:
             self._detach()
-        if self.n_steps and self.dir and not self._is_closed:
+        if not self.n_steps:
+            log.warning("the recorder is closed before its first step; an attached one counts those that the optimizer makes by step()")
+        elif self.dir and not self._is_closed:
             self.save()
         self._is_closed = True
         self.wait()

@@ -1234,6 +1234,14 @@ class Recording(unittest.TestCase):
                 plan.load_into(model)
                 self.assertAlmostEqual(float(model(x)), average, delta=0.4)
 
+    def test_a_recorder_without_a_step_says_so(self):
+        for n_steps in (0, 1):
+            recorder = Recorder(torch.nn.Linear(2, 2), 0.1, dir=self.dir, every=0)
+            self.walk(recorder, n_steps)
+            with self.assertLogs("posthocema", "INFO") as logged:
+                recorder.close()
+            self.assertEqual(["closed before its first step" in line for line in logged.output], [not n_steps])
+
     def test_an_average_is_not_loaded_where_it_would_be_lost_or_cut(self):
         class Copying(torch.nn.Linear):
             """Its state is in 16 bits: writing into that would not change the model."""
