@@ -3,6 +3,7 @@
  * which updates or warm-up they have instead. The likelihood of the sample tells both: neighbours
  * are more, or less, alike than the label says, whatever the distances to what the others predict
  * are. */
+#include "decays.h"
 #include "series_search.h"
 #include "usual_averages.h"
 
@@ -55,6 +56,13 @@ static bool has_one_average(const struct search *search)
             return false;
     }
     return strncmp(snapshots[0].spec, "table:", 6) != 0;
+}
+
+bool search_knows_decay(const struct search *search)
+{
+    const struct phema_decays *decays = &search->checks->decays;
+    return decays->n == 1 && decays->sets[0].claimed && !decays->sets[0].is_refuted &&
+           decays->sets[0].n_fitted >= DECAY_LEAST_FITTED;
 }
 
 /* ---- Whether there is anything to look for ---- */
@@ -174,7 +182,7 @@ static void explain(struct search *search, const struct guess *guess, bool is_al
 
 bool search_classes(struct search *search, const struct fit *fit)
 {
-    if (!has_one_average(search))
+    if (!has_one_average(search) || search_knows_decay(search))
         return false;
     bool is_wrong = fit->max_z > WRONG_Z || fit->median_z > WRONG_MEDIAN_Z;
     if (!is_wrong && !is_suspicious(search))

@@ -170,6 +170,10 @@ bool search_raw(struct search *search);
 /* The time back from the end of an average in which half of its weight lies. */
 double half_life_of(const struct phema_profile *profile);
 
+/* Whether raw parameters beside the one average tell its decay, which is that of its label. They tell it
+ * however the parameters move. */
+bool search_knows_decay(const struct search *search);
+
 /* Whether the sample of one exponential average contradicts its label by far; explains the series
  * by the updates or the warm-up that fit. fit: of the given labels */
 bool search_classes(struct search *search, const struct fit *fit);

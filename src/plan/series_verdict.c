@@ -285,7 +285,8 @@ PHEMA_FALLIBLE search_verdict(struct search *search, struct fit *fit, bool judge
     checks->median_z = fit->median_z;
     memcpy(checks->z, fit->z, search->series->n * sizeof(*checks->z));
     checks->verdict = judges_labels ? judge_labels(search, fit) : judge_tensors(search, fit);
-    if (checks->verdict == PHEMA_SERIES_FITS && is_single_average(search)) {
+    if (checks->verdict == PHEMA_SERIES_FITS && is_single_average(search) &&
+        !search_knows_decay(search)) {
         checks->verdict = PHEMA_SERIES_UNCHECKED;
         phema_strbuf_puts(search_explain(search, SIZE_MAX),
                           "the width of a single average cannot be checked; raw parameters beside "
