@@ -147,6 +147,18 @@ static const char *find_warm_up(const struct doctor *doctor, const struct pairs 
     return text && try_spec(pairs, profiles, text, &doctor->out->memory) ? text : NULL;
 }
 
+/* That warm-up, unless the decay that was found fits far better. */
+static const char *find_decay(const struct doctor *doctor, const struct pairs *pairs,
+                              struct phema_profile *profiles)
+{
+    const char *warm_up = find_warm_up(doctor, pairs, profiles);
+    double rated = warm_up ? rate(pairs, profiles, 0, pairs->set.n) : HUGE_VAL;
+    const char *found = find_spec(doctor, pairs, profiles);
+    bool is_better = found && strcmp(found, "raw") != 0 &&
+                     rate(pairs, profiles, 0, pairs->set.n) + AS_LIKELY < rated;
+    return warm_up && !is_better ? warm_up : found;
+}
+
 /* The usual setting of the trainer that fits best. */
 static const char *find_usual(const struct doctor *doctor, const struct pairs *pairs,
                               struct phema_profile *profiles)
@@ -411,9 +423,7 @@ static void explain_other(struct phema_strbuf *text, const struct doctor *doctor
     out->value = find_usual(doctor, pairs, profiles);
     bool is_usual = out->value != NULL;
     if (!out->value)
-        out->value = find_warm_up(doctor, pairs, profiles);
-    if (!out->value)
-        out->value = find_spec(doctor, pairs, profiles);
+        out->value = find_decay(doctor, pairs, profiles);
     if (!out->value)
         return;
     out->setting = PHEMA_SET_INPUT_PROFILE;
