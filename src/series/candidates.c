@@ -73,6 +73,7 @@ void candidates_forget(struct candidate_list *candidates)
     candidates->times_note = candidates->sets_note = NULL;
     candidates->layout = NULL;
     candidates->has_counter = false;
+    candidates->unit_inside = NULL;
 }
 
 PHEMA_FALLIBLE candidates_tell_field(struct candidate_list *candidates, const char *expression,

@@ -81,14 +81,15 @@ struct candidate_list {
     struct candidate *items;
     size_t n;
     const struct layout *layout;
-    const char *unit;     /* from a manifest, or NULL */
-    bool has_counter;     /* times are those of a counter inside */
-    bool asks_for_raw;    /* --input-profile raw */
-    bool leaves_out_raw;  /* parameters, beside their averages */
-    bool is_one_file;     /* SNAPSHOTS is one file, which is no manifest */
-    bool has_several;     /* SNAPSHOTS are several, so that labels are whole paths */
-    bool may_be_parts;    /* the files may be parts of one checkpoint: "model_0", "rng_0" */
-    bool takes_merged;    /* names of merges count, since --name-regex chose them */
+    const char *unit;        /* from a manifest, or NULL */
+    bool has_counter;        /* times are those of a counter inside */
+    const char *unit_inside; /* what a value inside says that names count; NULL: nothing does */
+    bool asks_for_raw;       /* --input-profile raw */
+    bool leaves_out_raw;     /* parameters, beside their averages */
+    bool is_one_file;        /* SNAPSHOTS is one file, which is no manifest */
+    bool has_several;        /* SNAPSHOTS are several, so that labels are whole paths */
+    bool may_be_parts;       /* the files may be parts of one checkpoint: "model_0", "rng_0" */
+    bool takes_merged;       /* names of merges count, since --name-regex chose them */
     bool has_families;    /* numbers in names other than the time tell files apart: "ema_0.99_50" */
     bool has_times;       /* they are known, and --from and --to have chosen among them */
     bool is_out_of_range; /* --from and --to leave none of the snapshots */

@@ -39,6 +39,7 @@ struct counter {
 struct counted {
     struct candidate *candidate;
     double values[MOST_COUNTERS]; /* NaN: the file has none */
+    double epoch;                 /* likewise */
 };
 
 /* Of a scheduler, an early stop or a loader, which count otherwise. */
@@ -100,6 +101,7 @@ static bool rank_of(size_t *rank, unsigned *dots, const char *name, size_t size)
 struct counter_list {
     struct counter items[MOST_COUNTERS];
     size_t n;
+    const char *epochs; /* the value that counts these; NULL: none does */
 };
 
 static bool add_counter(struct counter_list *list, struct phema_arena *arena, const char *name,
@@ -140,6 +142,26 @@ static bool list_counters(struct counter_list *list, struct phema_arena *arena,
     return is_kept;
 }
 
+/* "epoch", or below one key as "meta.epoch"; not that of a scheduler, which may count steps. */
+static bool find_epochs(struct counter_list *list, struct phema_arena *arena,
+                        const struct phema_checkpoint *checkpoint)
+{
+    const struct phema_value *values = phema_checkpoint_values(checkpoint);
+    for (size_t i = 0; i < phema_checkpoint_n_values(checkpoint) && !list->epochs; i++) {
+        size_t rank, size = values[i].name_size;
+        unsigned dots;
+        const char *name = values[i].name;
+        bool is_last = size >= 5 && memcmp(name + size - 5, "epoch", 5) == 0 &&
+                       (size == 5 || name[size - 6] == '.');
+        if (!is_last || !rank_of(&rank, &dots, name, size) || dots > 1)
+            continue;
+        list->epochs = phema_arena_copy(arena, name, size);
+        if (!list->epochs)
+            return false;
+    }
+    return true;
+}
+
 static double count(const struct phema_checkpoint *checkpoint, const char *name)
 {
     double value = snapshot_metadata_value(checkpoint, name);
@@ -166,10 +188,13 @@ static enum phema_status read_counters(struct counted *out, struct counter_list 
         return status;
     if (phema_checkpoint_metadatum(checkpoint, "posthoc_ema.provenance"))
         candidates_leave_out(candidates, out->candidate, CANDIDATE_IS_OUTPUT);
-    else if (list->n == 0 && !list_counters(list, candidates->arena, checkpoint, takes_nameless))
+    else if (list->n == 0 && !list->epochs &&
+             (!list_counters(list, candidates->arena, checkpoint, takes_nameless) ||
+              !find_epochs(list, candidates->arena, checkpoint)))
         status = phema_fail_memory(err);
     for (size_t c = 0; c < list->n && !status; c++)
         out->values[c] = count(checkpoint, list->items[c].name);
+    out->epoch = list->epochs ? count(checkpoint, list->epochs) : PHEMA_UNKNOWN;
     phema_checkpoint_close(checkpoint);
     return status;
 }
@@ -189,6 +214,18 @@ static bool are_successive(const struct counted *counted, size_t n)
         if (counted[i].candidate->named_time != counted[i - 1].candidate->named_time + 1)
             return false;
     return n > 2;
+}
+
+/* Whether the names count epochs: the number inside that does is the same, or one off in all files. */
+static bool are_epochs(const struct counted *counted, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        double off = counted[i].epoch - counted[i].candidate->named_time;
+        double first = counted[0].epoch - counted[0].candidate->named_time;
+        if (off != first || !(fabs(off) <= 1))
+            return false;
+    }
+    return n > 1;
 }
 
 /* Whether a number is as many in each of these epochs, from the first one on. */
@@ -383,7 +420,7 @@ enum phema_status counters_apply(struct candidate_list *candidates, bool counts_
     if (n)
         qsort(counted, n, sizeof(*counted), compare_times);
     bool takes_nameless = !vague && !counts_steps && are_successive(counted, n);
-    for (size_t i = 0; i < n && !status && (i == 0 || list.n); i++, n_read++)
+    for (size_t i = 0; i < n && !status && (i == 0 || list.n || list.epochs); i++, n_read++)
         status = read_counters(&counted[i], &list, candidates, takes_nameless, options, err);
     for (size_t i = 0; i < n_extra && !status && list.n; i++) {
         struct phema_error ignored = {0}; /* it need not be a checkpoint */
@@ -404,6 +441,8 @@ enum phema_status counters_apply(struct candidate_list *candidates, bool counts_
             status = place_extra(candidates, counted, n, extra, n_extra, best,
                                  list.items[best].name, err);
     } else if (!status && n && !counts_steps && !vague) {
+        if (n_read == n && list.epochs && are_epochs(counted, n))
+            candidates->unit_inside = "epochs";
         status = count_from_one(candidates, counted, n, err);
     }
     if (vague)

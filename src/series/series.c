@@ -89,7 +89,8 @@ static enum phema_status keep_notes(struct series_builder *builder, struct phema
     return PHEMA_OK;
 }
 
-/* What the numbers in the names count, where words say that it is no step; NULL: they do not. */
+/* What the numbers in the names count, where words or a value inside say that it is no step; NULL: they
+ * do not. */
 static const char *find_named_unit(const struct candidate_list *candidates)
 {
     const char *unit = NULL;
@@ -102,7 +103,7 @@ static const char *find_named_unit(const struct candidate_list *candidates)
         if (!candidate->is_left_out && text)
             unit = name_unit(candidate->base, (size_t)(text - (const uint8_t *)candidate->base));
     }
-    return unit;
+    return unit ? unit : candidates->unit_inside;
 }
 
 static enum phema_status finish(struct series_builder *builder, struct phema_error *err)
