@@ -269,17 +269,28 @@ enum phema_status twin_pairs_find(struct twin_pair best[MOST_PAIRS], size_t *n_b
 
 /* ---- Names as hints ---- */
 
+/* Whether a word is one of a list, in any case. */
+static bool is_word(const char *word, size_t size, const char *const *words, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strlen(words[i]) == size && strncasecmp(word, words[i], size) == 0)
+            return true;
+    return false;
+}
+
 bool says_average(struct phema_span prefix)
 {
     static const char *const words[] = {"ema",    "avg", "average", "averaged", "averages",
                                         "shadow", "swa", "polyak",  "teacher",  "target"};
+    static const char *const denials[] = {"no", "non", "not", "without"};
     const char *text = (const char *)prefix.data;
+    bool is_denied = false; /* "non_ema" */
     for (size_t at = 0, end; at < prefix.size; at = end + 1) {
         for (end = at; end < prefix.size && isalpha((unsigned char)text[end]);)
             end++;
-        for (size_t i = 0; i < ARRAY_LEN(words); i++)
-            if (strlen(words[i]) == end - at && strncasecmp(text + at, words[i], end - at) == 0)
-                return true;
+        if (!is_denied && is_word(text + at, end - at, words, ARRAY_LEN(words)))
+            return true;
+        is_denied = is_word(text + at, end - at, denials, ARRAY_LEN(denials));
     }
     return false;
 }
