@@ -142,7 +142,7 @@ static bool list_counters(struct counter_list *list, struct phema_arena *arena,
     return is_kept;
 }
 
-/* "epoch", or below one key as "meta.epoch"; not that of a scheduler, which may count steps. */
+/* "epoch", or below other keys as "meta.epoch"; not that of a scheduler, which may count steps. */
 static bool find_epochs(struct counter_list *list, struct phema_arena *arena,
                         const struct phema_checkpoint *checkpoint)
 {
@@ -153,7 +153,7 @@ static bool find_epochs(struct counter_list *list, struct phema_arena *arena,
         const char *name = values[i].name;
         bool is_last = size >= 5 && memcmp(name + size - 5, "epoch", 5) == 0 &&
                        (size == 5 || name[size - 6] == '.');
-        if (!is_last || !rank_of(&rank, &dots, name, size) || dots > 1)
+        if (!is_last || !rank_of(&rank, &dots, name, size))
             continue;
         list->epochs = phema_arena_copy(arena, name, size);
         if (!list->epochs)
