@@ -37,6 +37,8 @@ static bool open_listing(struct listing *listing, const char *path)
     listing->n = count(&listing->candidates);
     if (listing->n == 0 &&
         !name_times_find(&options.name_regex, &counts_steps, &listing->candidates, &ignored) &&
+        (options.name_regex ||
+         !name_families_find(&options.name_regex, &listing->candidates, &ignored)) &&
         options.name_regex && !discover_again(&listing->candidates, &options, &ignored))
         listing->n = count(&listing->candidates);
     return true;
@@ -105,6 +107,22 @@ struct folders {
     size_t n;
 };
 
+/* Whether one of the files shows that they are states of an optimizer. */
+static bool are_states(const struct listing *listing)
+{
+    struct phema_checkpoint *checkpoint = NULL;
+    struct phema_error ignored = {0};
+    size_t i = listing->candidates.n;
+    while (i-- > 0 && listing->candidates.items[i].is_left_out)
+        continue;
+    bool is_open =
+        i < listing->candidates.n &&
+        !phema_checkpoint_open(&checkpoint, listing->candidates.items[i].path, NULL, &ignored);
+    bool are_some = is_open && !twin_has_parameters(checkpoint);
+    phema_checkpoint_close(checkpoint);
+    return are_some;
+}
+
 /* Folders below a listing that are series; others are looked into. The trainer is not named, since
  * what the files hold decides it. */
 static void find_below(struct folders *out, const struct listing *listing, unsigned n_levels,
@@ -117,7 +135,7 @@ static void find_below(struct folders *out, const struct listing *listing, unsig
             continue;
         bool is_open = open_listing(&below, entry->path);
         const char *path = phema_arena_copy(memory, entry->path, strlen(entry->path));
-        if (is_open && below.n > 1 && path)
+        if (is_open && below.n > 1 && path && !are_states(&below))
             out->items[out->n++] = (struct folder){path, path + root_size, below.n};
         else if (is_open && below.n == 0 && n_levels)
             find_below(out, &below, n_levels - 1, root_size, memory);

@@ -189,7 +189,7 @@ static enum phema_status leave_out_others(struct candidate_list *candidates,
     return PHEMA_OK;
 }
 
-static bool has_parameters(const struct phema_checkpoint *checkpoint)
+bool twin_has_parameters(const struct phema_checkpoint *checkpoint)
 {
     size_t n = phema_checkpoint_n_tensors(checkpoint), i = 0;
     while (i < n && !twin_is_parameter(&phema_checkpoint_tensors(checkpoint)[i]))
@@ -209,7 +209,7 @@ static void leave_out_states(struct candidate_list *candidates, struct kinds *ki
         struct phema_error ignored = {0}; /* what cannot be read is told later */
         (void)twins_find_newest(newest, candidates, kinds->of, kinds->items[k].text);
         if (newest[1] && !phema_checkpoint_open(&checkpoint, newest[1]->path, options, &ignored))
-            is_state[k] = !has_parameters(checkpoint);
+            is_state[k] = !twin_has_parameters(checkpoint);
         phema_checkpoint_close(checkpoint);
         n += is_state[k];
     }

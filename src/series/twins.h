@@ -42,6 +42,8 @@ const char *twin_name_behind(const char *name, size_t *size, struct phema_span p
 
 /* Whether a tensor can be in a set: floats of one dimension or more, no state of an optimizer. */
 bool twin_is_parameter(const struct phema_tensor *tensor);
+/* Whether a checkpoint has one: states of an optimizer or of random numbers are no model. */
+bool twin_has_parameters(const struct phema_checkpoint *checkpoint);
 
 /* Sums over a sample of the twins at two times. */
 struct twin_evidence {
