@@ -369,7 +369,8 @@ static bool guess_pattern(struct phema_strbuf *out, const struct listing *listin
                        (base[end] == '.' && isdigit((unsigned char)base[end + 1]));
         goes_on |= at > 1 && strchr("eE", base[at - 1]) && /* the exponent of 1e5 */
                    isdigit((unsigned char)base[at - 2]);
-        is_alike &= at < end && !goes_on && strcspn(base, "\\^$|()[]{}*+?'") == strlen(base);
+        is_alike &= at < end && !goes_on && name_word_rank(base, at) >= 0 &&
+                    /* no metric */ strcspn(base, "\\^$|()[]{}*+?'") == strlen(base);
         if (!name) {
             name = base;
             first = at;
