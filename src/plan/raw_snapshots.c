@@ -282,16 +282,35 @@ static void list_path(struct path *path, bool is_raw)
     }
 }
 
-bool search_raw(struct search *search)
+static struct path open_path(struct search *search)
 {
     struct path path = {.search = search,
                         .at =
                             phema_arena_array(&search->memory, search->series->n, sizeof(size_t))};
     list_path(&path, true);
+    return path;
+}
+
+bool search_raw(struct search *search)
+{
+    struct path path = open_path(search);
     if (path.n == 0) {
         list_path(&path, false);
         return path.n >= LEAST_RAW && explain_break(&path, false);
     }
     return path.n >= LEAST_RAW && (explain_copy(&path) || explain_between(&path) ||
                                    explain_break(&path, true) || explain_exchange(&path));
+}
+
+bool search_newest_copy(struct search *search)
+{
+    struct path path = open_path(search);
+    size_t n = path.n;
+    if (n < LEAST_RAW || distance(&path, n - 2, n - 1) > 0 || !moves(&path, n - 3))
+        return false;
+    phema_strbuf_printf(search_explain(search, path.at[n - 1]),
+                        "'%s' and '%s' hold the same numbers: one is a copy of the other, or the "
+                        "training stood still",
+                        label_of(&path, n - 2), label_of(&path, n - 1));
+    return true;
 }

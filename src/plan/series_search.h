@@ -164,6 +164,9 @@ void search_longer(struct search *search);
 /* Whether raw parameters contradict their labels by their distances alone; explains the series by
  * that. */
 bool search_raw(struct search *search);
+/* Whether the newest raw parameters are those of the time before, which a training that has ended leaves
+ * as well; explains the series by that. */
+bool search_newest_copy(struct search *search);
 
 /* ---- class_labels.c ---- */
 

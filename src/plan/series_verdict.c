@@ -232,7 +232,8 @@ static enum phema_series_verdict judge_likelihood(struct search *search, const s
         return PHEMA_SERIES_WRONG;
     if (!search->text.size && fit->max_z > EVENT_Z)
         explain_doubt(search);
-    return search->text.size ? PHEMA_SERIES_DOUBTFUL : PHEMA_SERIES_FITS;
+    bool is_doubtful = search->text.size || search_newest_copy(search);
+    return is_doubtful ? PHEMA_SERIES_DOUBTFUL : PHEMA_SERIES_FITS;
 }
 
 /* A snapshot most of whose tensors are off is of another training, or has another label. */
