@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* name_dates.c - dates and times of day in names: 2024-05-28, 20240530_163824, 28-05-2024,
- * May27_15-03-11, and seconds since 1970. All numbers of one are a single one, which counts no steps. */
+ * May27_15-03-11, and seconds or milliseconds since 1970. All numbers of one are a single one, which
+ * counts no steps. */
 #include <ctype.h>
 #include <string.h>
 
@@ -108,8 +109,9 @@ static size_t read_day(bool *has_clock, const char *name, size_t at, struct phem
         return is_compact_day(number / 1000000) && is_compact_clock(number % 1000000) ? size : 0;
     if ((size = read_part(&number, text, 12, 197001010000, 209912312359)))
         return is_compact_day(number / 10000) && is_compact_clock(number % 10000 * 100) ? size : 0;
-    if ((size = read_part(&number, text, 10, 1000000000, 4000000000u)))
-        return size; /* seconds since 1970 */
+    if ((size = read_part(&number, text, 10, 1000000000, 4000000000u)) ||
+        (size = read_part(&number, text, 13, 1000000000000, 4000000000000)))
+        return size; /* since 1970 */
     *has_clock = false;
     if ((size = read_part(&number, text, 8, 19700101, 20991231)))
         return is_compact_day(number) ? size : 0;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define MOST_DIGITS 15
+#define LEAST_HASH  ((size_t)7) /* letters and digits */
 
 size_t name_stem_size(const char *base)
 {
@@ -31,7 +32,7 @@ static size_t read_unit(struct field *field, const char *text, size_t size)
     if (end == size || end > MOST_DIGITS || !strchr("kKmMbBGT", text[end]))
         return 0;
     size_t after = end + 1;
-    bool ends_word = after == size || !isalpha((unsigned char)text[after]);
+    bool ends_word = after == size || !isalnum((unsigned char)text[after]);
     for (size_t w = 0; w < ARRAY_LEN(words) && !ends_word; w++)
         ends_word = size - after >= strlen(words[w]) &&
                     memcmp(text + after, words[w], strlen(words[w])) == 0;
@@ -135,7 +136,8 @@ static size_t read_date(struct field *field, const char *name, size_t at, size_t
     size_t n_letters = 0;
     size_t size = name_date_size(&n_letters, name, at, end, takes_short);
     int rank = rank_of_word(field);
-    if (!size || rank == 0 || rank == 2)
+    bool is_number = (size == 10 || size == 13) && strspn(name + at, "0123456789") == size;
+    if (!size || rank == 0 || rank == 2 || (is_number && name_unit(name, at))) /* tokens */
         return 0;
     field->before_size -= n_letters;
     field->date = name + at - n_letters;
@@ -145,6 +147,21 @@ static size_t read_date(struct field *field, const char *name, size_t at, size_t
             field->number = field->number * 10 + (uint64_t)(name[i] - '0');
     field->is_count = true;
     return size;
+}
+
+/* The word around a place of a name that is a hash: hexadecimal, with digits on both sides of letters or
+ * the reverse. "ba1000" and "5e3" are none. 0: it is none.
+ *   begin  out: where it begins */
+static size_t find_hash(size_t *begin, const char *name, size_t at, size_t stem_size)
+{
+    size_t end = at, n_changes = 0;
+    for (*begin = at; *begin > 0 && isalnum((unsigned char)name[*begin - 1]);)
+        --*begin;
+    for (end = *begin; end < stem_size && isxdigit((unsigned char)name[end]); end++)
+        n_changes += end > *begin &&
+                     !isdigit((unsigned char)name[end]) != !isdigit((unsigned char)name[end - 1]);
+    bool is_word = end == stem_size || !isalnum((unsigned char)name[end]);
+    return is_word && end - *begin >= LEAST_HASH && n_changes > 1 ? end : 0;
 }
 
 void name_cut(struct numbered_name *out, const char *base, const char *label, unsigned reading)
@@ -159,22 +176,33 @@ void name_cut(struct numbered_name *out, const char *base, const char *label, un
         size_t end = at;
         struct field *field = &out->fields[out->n_fields++];
         *field = (struct field){.before = base + begin, .before_size = at - begin};
+        bool takes_hashes = reading & READ_HASHES;
+        size_t hash = 0, hash_end = takes_hashes ? find_hash(&hash, base, at, out->stem_size) : 0;
+        if (hash_end) {
+            field->before_size = hash - begin;
+            field->is_hash = true;
+            begin = at = hash_end;
+            continue;
+        }
         size_t whole = reading & READ_DATES
                            ? read_date(field, base, at, out->stem_size, reading & READ_SHORT_TIMES)
                            : 0;
-        if (!whole)
+        for (end = at; end < out->stem_size && isdigit((unsigned char)base[end]);)
+            end++;
+        bool is_before_hash = takes_hashes && end < out->stem_size && base[end] == '.' &&
+                              find_hash(&hash, base, end + 1, out->stem_size);
+        if (!whole && !is_before_hash)
             whole = read_unit(field, base + at, out->stem_size - at);
         if (whole) {
             begin = at += whole;
             continue;
         }
-        for (; end < out->stem_size && isdigit((unsigned char)base[end]); end++)
-            if (end - at < MOST_DIGITS)
-                field->number = field->number * 10 + (uint64_t)(base[end] - '0');
+        for (size_t i = at; i < end && i - at < MOST_DIGITS; i++)
+            field->number = field->number * 10 + (uint64_t)(base[i] - '0');
         bool is_after_point =
             at >= 2 && base[at - 1] == '.' && isdigit((unsigned char)base[at - 2]);
-        bool is_before_point =
-            end + 1 < out->stem_size && base[end] == '.' && isdigit((unsigned char)base[end + 1]);
+        bool is_before_point = !is_before_hash && end + 1 < out->stem_size && base[end] == '.' &&
+                               isdigit((unsigned char)base[end + 1]);
         size_t power = exponent_digits(base, at, end, out->stem_size);
         field->is_count = end - at <= MOST_DIGITS && !power &&
                           ((reading & READ_FRACTIONS) || (!is_after_point && !is_before_point));

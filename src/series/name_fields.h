@@ -12,6 +12,7 @@ struct field {
     uint64_t number;
     bool is_count;    /* no part of a decimal fraction, and not too long */
     bool has_unit;    /* the number is written as 300k or 1.2M */
+    bool is_hash;     /* all of a word such as "7a53928f" */
     const char *date; /* the text of a whole date, whose first digits are the number; NULL: none */
     size_t date_size;
 };
@@ -28,7 +29,8 @@ struct numbered_name {
 enum reading {
     READ_FRACTIONS = 1, /* both numbers of "50.1" are counts */
     READ_DATES = 2,
-    READ_SHORT_TIMES = 4 /* "_16" behind a date is an hour */
+    READ_SHORT_TIMES = 4, /* "_16" behind a date is an hour */
+    READ_HASHES = 8       /* "7a53928f" is one word, which may begin with digits */
 };
 
 /* base, label: of the name; borrowed. reading: of enum reading */

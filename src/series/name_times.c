@@ -157,6 +157,8 @@ static void write_pattern(struct phema_strbuf *out, const struct numbered_name *
         bool with_unit = field == time ? has_time_unit : field->has_unit;
         if (field->date)
             write_date(out, field, field == time);
+        else if (field->is_hash)
+            phema_strbuf_puts(out, "[0-9a-fA-F]+");
         else
             phema_strbuf_printf(out, field == time ? "(?<time>%s)" : "%s",
                                 with_unit ? WITH_UNIT : "[0-9]+");
@@ -225,6 +227,16 @@ static bool have_short_times(const struct numbered_name *names, size_t n)
     return differ;
 }
 
+/* Whether most names differ from those beside them in more than digits, as with hashes. "e1b500" and "e2b1000"
+ * do not. */
+static bool have_hashes(const struct numbered_name *names, size_t n)
+{
+    size_t n_alike = 0;
+    for (size_t i = 1; i < n; i++)
+        n_alike += compare_kinds(names[i - 1].base, names[i].base) == 0;
+    return 2 * n_alike < n;
+}
+
 /* Numbers of a few names only are no dates. */
 static unsigned find_reading(const struct numbered_name *names, size_t n)
 {
@@ -248,7 +260,8 @@ static size_t list_names(struct numbered_name *names, const struct candidate_lis
                      READ_DATES);
         phema_arena_clear(&scratch);
     }
-    unsigned reading = find_reading(names, n) | (takes_fractions ? READ_FRACTIONS : 0);
+    unsigned reading = find_reading(names, n) | (takes_fractions ? READ_FRACTIONS : 0) |
+                       (have_hashes(names, n) ? READ_HASHES : 0);
     for (size_t i = 0; i < n && reading != READ_DATES; i++)
         name_cut(&names[i], names[i].base, names[i].label, reading);
     return n;
