@@ -493,6 +493,51 @@ static int compare_places(const void *a, const void *b)
                  : strcmp(((const struct candidate *)a)->path, ((const struct candidate *)b)->path);
 }
 
+/* A component of a path, counted from its end; its size is 0 where there is none. */
+static struct phema_span component_of(const char *path, size_t depth)
+{
+    for (size_t end = strlen(path);;) {
+        while (end > 0 && path[end - 1] == '/')
+            end--;
+        const char *slash = memrchr(path, '/', end);
+        size_t begin = slash ? (size_t)(slash - path) + 1 : 0;
+        if (end == 0 || depth-- == 0)
+            return (struct phema_span){(const uint8_t *)path + begin, end - begin};
+        end = begin;
+    }
+}
+
+static bool are_alike(const struct candidate_list *candidates, size_t depth)
+{
+    struct phema_span first = component_of(candidates->items[0].path, depth);
+    for (size_t i = 1; i < candidates->n; i++) {
+        struct phema_span other = component_of(candidates->items[i].path, depth);
+        if (other.size != first.size || memcmp(other.data, first.data, first.size) != 0)
+            return false;
+    }
+    return first.size > 0;
+}
+
+/* Listed files of one name are called as the folders that tell them apart: "200/unet" is 200. */
+static enum phema_status name_by_folders(struct candidate_list *candidates, struct phema_error *err)
+{
+    size_t depth = 0;
+    while (candidates->n > 1 && are_alike(candidates, depth))
+        depth++;
+    for (size_t i = 0; i < candidates->n && depth; i++) {
+        struct candidate *candidate = &candidates->items[i];
+        struct phema_span folder = component_of(candidate->path, depth);
+        const char *dot =
+            phema_path_is_directory(candidate->path) ? NULL : strchr(candidate->base, '.');
+        candidate->base =
+            phema_arena_printf(candidates->arena, "%.*s%s", (int)folder.size,
+                               folder.size ? (const char *)folder.data : "", dot ? dot : "");
+        if (!candidate->base)
+            return phema_fail_memory(err);
+    }
+    return PHEMA_OK;
+}
+
 /* A directory that is named twice, or beside a file of it. Links of other names are other snapshots. */
 static enum phema_status check_twice(const struct candidate_list *candidates,
                                      struct phema_error *err)
@@ -519,6 +564,8 @@ static enum phema_status scan_several(struct candidate_list *candidates,
     candidates->has_several = true;
     for (size_t i = 0; i < options->n_several && !status; i++)
         status = scan_operand(candidates, options->several[i], err);
+    if (!status)
+        status = name_by_folders(candidates, err);
     if (!status && candidates->n)
         qsort(candidates->items, candidates->n, sizeof(*candidates->items), compare_places);
     return status ? status : check_twice(candidates, err);
@@ -533,6 +580,8 @@ PHEMA_FALLIBLE discover_snapshots(struct candidate_list *candidates,
     if (options->n_several || operand[0] == '@') {
         status = options->n_several ? scan_several(candidates, options, err)
                                     : scan_list(candidates, operand + 1, err);
+        if (!status && !options->n_several)
+            status = name_by_folders(candidates, err);
         return status ? status : read_by_layout(candidates, options, err);
     }
     if (!*operand)
