@@ -97,14 +97,30 @@ static double round_within(int *n_digits, double value, double spread)
     return rounded;
 }
 
+/* Half-lives that are fitted are off by so much where parameters slow down within the intervals. */
+#define METHOD_SPREAD 0.05
+
+/* The nearest of 0.1, 0.2, 0.5, 0.01, ... */
+static double find_usual_off(double off)
+{
+    static const double digits[] = {1, 2, 5, 10};
+    double unit = pow(10, floor(log10(off))), best = unit;
+    for (size_t i = 1; i < ARRAY_LEN(digits); i++)
+        if (fabs(log(digits[i] * unit / off)) < fabs(log(best / off)))
+            best = digits[i] * unit;
+    return best;
+}
+
 /* By the half-life, or by the decay of a step where that is a usual one. */
 static void write_ema(struct phema_strbuf *out, const struct phema_decay_set *set, const char *unit)
 {
-    int unused, n_digits_off;
+    int unused, n_digits_off = 1;
     double half_life = round_within(&unused, set->half_life, set->half_life_spread);
     double off = -expm1(-M_LN2 / set->half_life); /* 1 - decay */
     double off_spread = off * set->half_life_spread / set->half_life;
-    double rounded = round_within(&n_digits_off, off, 4 * off_spread);
+    double rounded = find_usual_off(off);
+    if (fabs(rounded - off) > 2 * (off_spread + METHOD_SPREAD * off))
+        rounded = round_within(&n_digits_off, off, 4 * off_spread);
     if (strcmp(unit, "steps") == 0 && n_digits_off == 1 && rounded < 1)
         phema_strbuf_printf(out, "ema:decay=%.12g", 1 - rounded);
     else

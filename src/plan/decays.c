@@ -272,10 +272,13 @@ static bool chooses_sets(const struct phema_series_options *options)
     return (options->key && strcmp(options->key, ".") != 0) || options->use == PHEMA_USE_AVERAGES;
 }
 
-/* Whether samples of both are of the same elements. */
+/* Whether samples of both are of the same elements, which depend on compressed files. Some times may lack
+ * raw parameters, of which fewer are often kept. */
 static bool are_alike(const struct phema_series *a, const struct phema_series *b)
 {
-    bool is_alike = a->n == b->n && a->n_tensors == b->n_tensors;
+    bool is_alike = a->n_tensors == b->n_tensors;
+    for (size_t k = 0; k < b->n; k++)
+        is_alike &= !b->snapshots[k].is_compressed;
     for (size_t i = 0; is_alike && i < a->n_tensors; i++) {
         const struct phema_tensor *left = &a->tensors[i].tensor, *right = &b->tensors[i].tensor;
         is_alike = left->n_elems == right->n_elems && left->name_size == right->name_size &&
@@ -310,12 +313,14 @@ static enum phema_status find_sources(struct doctor *doctor, struct opened *open
         status = open_again(&opened->both, doctor, false, err);
     if (status)
         return status;
-    if (opened->raws && are_alike(doctor->series, opened->raws))
+    if (opened->raws && are_alike(doctor->series, opened->raws)) {
+        opened->raws->n_sampled_with = doctor->series->n;
         raws->series = opened->raws;
-    else if (opened->both && has_pairs(opened->both))
+    } else if (opened->both && has_pairs(opened->both)) {
         *averages = (struct source){.series = raws->series = opened->both};
-    else if (!has_both)
+    } else if (!has_both) {
         return PHEMA_NO;
+    }
     bool is_apart = raws->series != averages->series; /* samples must have the same columns */
     if (!averages->sample || (is_apart && !sample->is_plain))
         status = read_sample(averages, &opened->sample, is_apart, max_ram_bytes, err);

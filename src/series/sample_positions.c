@@ -280,7 +280,8 @@ struct shares {
 
 static struct shares plan_shares(const struct row *row)
 {
-    uint64_t n_snapshots = row->series->n ? row->series->n : 1;
+    size_t n = row->series->n_sampled_with ? row->series->n_sampled_with : row->series->n;
+    uint64_t n_snapshots = n ? n : 1;
     uint64_t wanted = MAX_VALUE_BYTES / sizeof(double) / n_snapshots;
     struct shares shares = {.longest = SHORTEST_RUN, .n = row->n_tensors};
     shares.wanted = wanted > WANTED_NUMBERS  ? WANTED_NUMBERS

@@ -148,6 +148,16 @@ static enum phema_status complete_width(const struct series_builder *builder,
         return PHEMA_OK;
     }
     if (isnan(candidate->gamma)) {
+        if (builder->candidates.leaves_out_raw && builder->candidates.n > 2)
+            return phema_suggest(err,
+                                 phema_fail(err, PHEMA_ERR_INPUTS,
+                                            "has no width, in its name or metadata; give %s, or "
+                                            "%s, which %sauto finds from the raw parameters beside "
+                                            "it where they tell",
+                                            phema_setting_name(PHEMA_SET_INPUT_SIGMA),
+                                            phema_setting_name(PHEMA_SET_INPUT_PROFILE),
+                                            phema_setting_equals(PHEMA_SET_INPUT_PROFILE)),
+                                 PHEMA_SET_INPUT_PROFILE, "auto");
         if (!may_be_raw(builder, candidate))
             return phema_fail(err, PHEMA_ERR_INPUTS,
                               "has no width, in its name or metadata; give %s, or %s for another "
