@@ -124,10 +124,15 @@ static enum phema_status find_input_sigma(const struct phema_series_options *opt
     return PHEMA_OK;
 }
 
+/* Whether files have a set that is the average of another one. */
+static bool has_twins(const struct series_builder *builder)
+{
+    return builder->scheme.trainer && builder->scheme.trainer->twins;
+}
+
 static bool may_be_raw(const struct series_builder *builder, const struct candidate *candidate)
 {
-    bool is_average = (builder->scheme.trainer && builder->scheme.trainer->twins) ||
-                      says_average(phema_span_of(candidate->label)) ||
+    bool is_average = has_twins(builder) || says_average(phema_span_of(candidate->label)) ||
                       builder->scheme.subtree.is_called_average;
     return builder->candidates.layout->may_be_raw && !is_average;
 }
@@ -148,7 +153,7 @@ static enum phema_status complete_width(const struct series_builder *builder,
         return PHEMA_OK;
     }
     if (isnan(candidate->gamma)) {
-        if (builder->candidates.leaves_out_raw && builder->candidates.n > 2)
+        if ((builder->candidates.leaves_out_raw || has_twins(builder)) && builder->candidates.n > 2)
             return phema_suggest(err,
                                  phema_fail(err, PHEMA_ERR_INPUTS,
                                             "has no width, in its name or metadata; give %s, or "
