@@ -173,7 +173,6 @@ void name_cut(struct numbered_name *out, const char *base, const char *label, un
             at++;
             continue;
         }
-        size_t end = at;
         struct field *field = &out->fields[out->n_fields++];
         *field = (struct field){.before = base + begin, .before_size = at - begin};
         bool takes_hashes = reading & READ_HASHES;
@@ -187,7 +186,8 @@ void name_cut(struct numbered_name *out, const char *base, const char *label, un
         size_t whole = reading & READ_DATES
                            ? read_date(field, base, at, out->stem_size, reading & READ_SHORT_TIMES)
                            : 0;
-        for (end = at; end < out->stem_size && isdigit((unsigned char)base[end]);)
+        size_t end = at;
+        while (end < out->stem_size && isdigit((unsigned char)base[end]))
             end++;
         bool is_before_hash = takes_hashes && end < out->stem_size && base[end] == '.' &&
                               find_hash(&hash, base, end + 1, out->stem_size);
