@@ -39,7 +39,7 @@ for folder in include src src/*/; do
 done
 while read -r folder most_lines most_files; do
     [ -n "$folder" ] || continue
-    mapfile -t files < <(find "$folder" -type f '(' -name '*.[chi]*' -o -name '*.cu' -o -name '*.py' ')' | sort)
+    mapfile -t files < <(find "$folder" -type f -not -path '*/__pycache__/*' '(' -name '*.[chi]*' -o -name '*.cu' -o -name '*.py' ')' | sort)
     lines=$(cat "${files[@]}" | wc -l)
     [ "$lines" -le "$most_lines" ] || fail "$folder has $lines lines; its budget is $most_lines"
     [ "${#files[@]}" -le "$most_files" ] || fail "$folder has ${#files[@]} files; its budget is $most_files"
