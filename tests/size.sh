@@ -11,7 +11,7 @@ cd "$1" || exit 1
 budgets='
 python/posthocema  4000  15
 include           7490  61
-src             105114 441
+src             105131 441
 src/accumulate    1459  10
 src/api           1444   7
 src/base          4793  27
@@ -22,7 +22,7 @@ src/gen           1651   6
 src/gpu           2033  12
 src/ops           6096  28
 src/output        5908  21
-src/plan          7018  27
+src/plan          7035  27
 src/plot          2955  14
 src/profile       2802  11
 src/render        6191  20

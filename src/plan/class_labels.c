@@ -19,10 +19,13 @@
 
 /* What another label has to gain, in likelihood an element. MARGIN: it explains the snapshots.
  * WALK_MARGIN: they fit it as a walk does; LITTLE: exactly so. FAR: nothing explains them, but it
- * doubles the median z. Honest small trainings gained less (docs/numerics.md). */
+ * doubles the median z. CLEAR: more than labels gained that were true; less is a doubt, unless the
+ * given ones are refuted anyway, or a decay far from theirs fits (docs/numerics.md). */
 #define MARGIN      5.5
 #define WALK_MARGIN 2.5
 #define FAR         8.0
+#define CLEAR       1.2
+#define FAR_DECAY   3 /* half-lives */
 #define LITTLE      0.4
 #define SUSPICIOUS  0.1   /* in favour of an average that is longer, shorter, or grows */
 #define AS_LIKELY   0.005 /* the simpler of two is meant */
@@ -149,20 +152,29 @@ static void find_guess(struct guess *best, struct search *search, struct phema_s
 
 /* ---- Together ---- */
 
-/* How well the best guess explains the sample: SURE: a setting to propose. */
-enum belief { NONE, ALIKE, SURE };
+/* How well the best guess explains the sample. POSSIBLE: a doubt; SURE: a setting to propose. */
+enum belief { NONE, POSSIBLE, ALIKE, SURE };
 
 /* drifting: the given labels of a training that may keep its direction */
 static enum belief judge(const struct fit *given, const struct fit *drifting,
-                         const struct fit *best)
+                         const struct fit *best, bool is_clear)
 {
     double over_given = best->likelihood - given->likelihood;
     double gain = fmin(over_given, best->likelihood - drifting->likelihood);
     if (fit_is_walk(best) && gain > LITTLE && (best->max_z <= EXACT_Z || over_given > WALK_MARGIN))
-        return SURE;
+        return is_clear || gain > CLEAR ? SURE : POSSIBLE;
     if (fit_explains(best) && best->median_z >= MOST_SMOOTH && gain > MARGIN)
         return SURE;
     return gain > FAR && best->median_z > 2 * given->median_z ? ALIKE : NONE;
+}
+
+/* Whether the guess, whose labels are tried, is a plain decay far from that of the given labels. */
+static bool is_far_decay(const struct search *search, const struct guess *guess)
+{
+    const struct labels *tried = &search->tried;
+    const struct phema_profile *newest = &search->snapshots[search->series->n - 1].profile;
+    double ratio = half_life_of(&tried->profiles[tried->n - 1]) / half_life_of(newest);
+    return !guess->average.meaning[0] && fabs(log(ratio)) > log(FAR_DECAY);
 }
 
 static void explain(struct search *search, const struct guess *guess, bool is_alike,
@@ -177,35 +189,39 @@ static void explain(struct search *search, const struct guess *guess, bool is_al
     if (belief == SURE)
         search_set_remedy(search, PHEMA_SET_INPUT_PROFILE, guess->average.spec);
     else
-        phema_strbuf_puts(text, ", or the training kept its direction");
+        phema_strbuf_puts(text, is_alike ? ", or the training kept its direction"
+                                         : ", or something happened, a loss spike perhaps");
 }
 
-bool search_classes(struct search *search, const struct fit *fit)
+enum phema_series_verdict search_classes(struct search *search, const struct fit *fit)
 {
     if (!has_one_average(search) || search_knows_decay(search))
-        return false;
+        return PHEMA_SERIES_UNKNOWN;
     bool is_wrong = fit->max_z > WRONG_Z || fit->median_z > WRONG_MEDIAN_Z;
     if (!is_wrong && !is_suspicious(search))
-        return false;
+        return PHEMA_SERIES_UNKNOWN;
     search_reset_newest(search, MOST_TIMES);
     double given = search_likelihood(search);
     if (!(given > -HUGE_VAL))
-        return false;
+        return PHEMA_SERIES_UNKNOWN;
     struct guess best = {.likelihood = given};
     struct phema_specs specs = {.arena = &search->memory};
     find_guess(&best, search, &specs);
     if (!best.average.spec[0])
-        return false;
+        return PHEMA_SERIES_UNKNOWN;
     search_reset_newest(search, MOST_TIMES);
     struct fit given_fit = search_fit(search, &search->tried, COMPARE_SNAPSHOTS);
     struct fit drifting = search_fit(search, &search->tried, COMPARE_DRIFTING);
     if (!search_set_newest(search, &specs, best.average.spec, MOST_TIMES))
-        return false;
+        return PHEMA_SERIES_UNKNOWN;
     struct fit best_fit = search_fit(search, &search->tried, COMPARE_SNAPSHOTS);
-    enum belief belief = judge(&given_fit, &drifting, &best_fit);
+    bool is_clear = is_wrong || is_far_decay(search, &best);
+    enum belief belief = judge(&given_fit, &drifting, &best_fit, is_clear);
     if (belief == NONE || (!is_wrong && given_fit.median_z > MOST_RESTLESS))
-        return false;
+        return PHEMA_SERIES_UNKNOWN;
     search->best = best_fit.max_z;
     explain(search, &best, given_fit.median_z < best_fit.median_z, belief);
-    return !search->status;
+    return search->status       ? PHEMA_SERIES_UNKNOWN
+           : belief == POSSIBLE ? PHEMA_SERIES_DOUBTFUL
+                                : PHEMA_SERIES_WRONG;
 }

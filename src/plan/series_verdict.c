@@ -253,8 +253,9 @@ static enum phema_series_verdict judge_labels(struct search *search, const struc
         return PHEMA_SERIES_WRONG;
     if (isnan(fit->max_z))
         return PHEMA_SERIES_UNKNOWN;
-    if (search_classes(search, fit))
-        return PHEMA_SERIES_WRONG;
+    enum phema_series_verdict found = search_classes(search, fit);
+    if (found != PHEMA_SERIES_UNKNOWN)
+        return found;
     bool is_wrong = fit->max_z > WRONG_Z || fit->median_z > WRONG_MEDIAN_Z;
     bool is_odd = is_wrong || fit->max_z > EVENT_Z;
     if (is_odd && is_drifting(search))
