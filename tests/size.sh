@@ -11,7 +11,7 @@ cd "$1" || exit 1
 budgets='
 python/posthocema  4000  15
 include           7490  61
-src             105131 441
+src             105164 442
 src/accumulate    1459  10
 src/api           1444   7
 src/base          4793  27
@@ -28,7 +28,7 @@ src/profile       2802  11
 src/render        6191  20
 src/schedule       635   4
 src/search        1841   4
-src/series       15101  53
+src/series       15134  54
 src/solver        8494  33
 src/synth         8442  43
 src/writer        6324  23

@@ -156,14 +156,25 @@ bool candidate_use_spec(struct candidate *candidate, struct phema_spec *spec);
 PHEMA_FALLIBLE candidate_fail_width(const struct candidate *candidate, const char *key,
                                     struct phema_error *err);
 
-/* ---- discover.c ---- */
+/* ---- name_patterns.c ---- */
 
-/* Reads the names of the candidates that are listed already. Fails as discover_snapshots does. */
-PHEMA_FALLIBLE discover_again(struct candidate_list *candidates,
-                              const struct phema_series_options *options, struct phema_error *err);
+/* Reads the names by the pattern of --name-regex, of --layout, or of the layout that fits most; those that
+ * it does not fit are left out. Again: as if they had not been read.
+ * PHEMA_ERR_USAGE     --layout or --name-regex is invalid
+ * PHEMA_ERR_RESOURCE  no memory */
+PHEMA_FALLIBLE names_read(struct candidate_list *candidates,
+                          const struct phema_series_options *options, struct phema_error *err);
+PHEMA_FALLIBLE names_read_again(struct candidate_list *candidates,
+                                const struct phema_series_options *options,
+                                struct phema_error *err);
+/* Whether the pattern of a layout fits one of the names. */
+PHEMA_FALLIBLE names_are_known(bool *out, struct candidate_list *candidates,
+                               struct phema_error *err);
 
 /* The number of a text like 1000, 0.5, 300k or 1.2M; false: there is none, and it is PHEMA_UNKNOWN. */
 bool name_number_read(double *out, struct phema_span text);
+
+/* ---- discover.c ---- */
 
 /* Lists a directory, a @list or a manifest.
  * PHEMA_ERR_USAGE     --layout or --name-regex is invalid

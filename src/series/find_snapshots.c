@@ -126,7 +126,7 @@ static enum phema_status find_counted(bool *is_found, struct candidate_list *can
         status = name_times_find_vague(&options->name_regex, &are_dates, nth, candidates, err);
         if (status || !options->name_regex)
             return status;
-        status = discover_again(candidates, options, err);
+        status = names_read_again(candidates, options, err);
         leave_out_others(candidates);
         enum phema_status counted = status ? status
                                            : counters_apply(candidates, false, &is_vague, are_dates,

@@ -39,7 +39,7 @@ static bool open_listing(struct listing *listing, const char *path)
         !name_times_find(&options.name_regex, &counts_steps, &listing->candidates, &ignored) &&
         (options.name_regex ||
          !name_families_find(&options.name_regex, &listing->candidates, &ignored)) &&
-        options.name_regex && !discover_again(&listing->candidates, &options, &ignored))
+        options.name_regex && !names_read_again(&listing->candidates, &options, &ignored))
         listing->n = count(&listing->candidates);
     return true;
 }

@@ -61,7 +61,7 @@ enum phema_status twin_folders_find(bool *is_found, struct candidate_list *candi
         name_times_find(&options->name_regex, &counts_steps, candidates, err);
     if (status || !options->name_regex)
         return status;
-    status = discover_again(candidates, options, err);
+    status = names_read_again(candidates, options, err);
     if (status || !are_equal_times(candidates, n_first))
         return status;
     status = candidates_tell_field(candidates, options->name_regex, err);
