@@ -10,8 +10,8 @@ cd "$1" || exit 1
 # folder, lines, files
 budgets='
 python/posthocema  4000  15
-include           7490  61
-src             105164 442
+include           7489  61
+src             105160 442
 src/accumulate    1459  10
 src/api           1444   7
 src/base          4793  27
@@ -27,8 +27,8 @@ src/plot          2955  14
 src/profile       2802  11
 src/render        6191  20
 src/schedule       635   4
-src/search        1841   4
-src/series       15134  54
+src/search        1838   4
+src/series       15133  54
 src/solver        8494  33
 src/synth         8442  43
 src/writer        6324  23

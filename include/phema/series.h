@@ -170,14 +170,13 @@ struct phema_series {
     struct phema_training_run
         *runs; /* [n_runs] none, one, or one and the snapshots without an id */
     size_t n_runs;
-    bool has_profiles;    /* every snapshot's profile is known */
-    bool may_be_raw;      /* a snapshot whose profile is unknown */
-    bool may_drop_update; /* update_every is the option's alone, and may be left out */
-    bool leaves_out_raw;  /* of averages: files of their own, or a part of each file */
-    size_t
-        n_sampled_with; /* samples are of the elements that a series of so many snapshots has; 0: n */
-    const char *unit;   /* of times: "steps", "images", ... */
-    bool is_unit_of_names;              /* words in the names say it, and nothing else does */
+    bool has_profiles;     /* every snapshot's profile is known */
+    bool may_be_raw;       /* a snapshot whose profile is unknown */
+    bool may_drop_update;  /* update_every is the option's alone, and may be left out */
+    bool leaves_out_raw;   /* of averages: files of their own, or a part of each file */
+    size_t n_sampled_with; /* samples are chosen as for so many snapshots; 0: for n */
+    const char *unit;      /* of times: "steps", "images", ... */
+    bool is_unit_of_names; /* words in the names say it, and nothing else does */
     double (*clock)(double named_time); /* NULL: named times are times */
     double named_ahead;                 /* posthoc-ema: named time minus time */
     double time_offset;                 /* --time-offset: added to named times first */

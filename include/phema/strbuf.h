@@ -15,7 +15,7 @@ struct phema_strbuf {
 };
 
 void phema_strbuf_clear(struct phema_strbuf *text); /* frees; the text is {0} again */
-/* The same of a text of which another was made: where it has failed, the whole has failed too. */
+/* Clears a text of which another was made; where it has failed, the whole has failed too. */
 void phema_strbuf_clear_part(struct phema_strbuf *part, struct phema_strbuf *whole);
 void phema_strbuf_append(struct phema_strbuf *text, const char *data, size_t size);
 void phema_strbuf_append_u64(struct phema_strbuf *text, uint64_t number); /* little-endian */

@@ -137,10 +137,10 @@ static bool has_folders(const struct phema_outputs *outputs, const struct phema_
 /* A directory whose files are all replaced. */
 static enum phema_status check_replaced(const char *path, struct phema_error *err)
 {
-    bool may_go = !phema_path_is_directory(path);
+    bool is_replaceable = !phema_path_is_directory(path);
     enum phema_status status =
-        may_go ? PHEMA_OK : phema_directory_holds_checkpoint(&may_go, path, err);
-    if (status || may_go)
+        is_replaceable ? PHEMA_OK : phema_directory_holds_checkpoint(&is_replaceable, path, err);
+    if (status || is_replaceable)
         return status;
     return phema_fail(err, PHEMA_ERR_OUTPUT,
                       "%s: holds files, but no checkpoint that an output may replace; choose "

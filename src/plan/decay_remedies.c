@@ -11,6 +11,9 @@
 #include "phema/strbuf.h"
 #include "usual_averages.h"
 
+/* Of half-lives that are fitted, besides their own: parameters slow down within intervals. */
+#define METHOD_SPREAD 0.05
+
 #define AS_LIKELY 4.0 /* two standard deviations */
 
 double decay_kept_by(const struct phema_profile *profile, double begin)
@@ -96,9 +99,6 @@ static double round_within(int *n_digits, double value, double spread)
     }
     return rounded;
 }
-
-/* Half-lives that are fitted are off by so much where parameters slow down within the intervals. */
-#define METHOD_SPREAD 0.05
 
 /* The nearest of 0.1, 0.2, 0.5, 0.01, ... */
 static double find_usual_off(double off)

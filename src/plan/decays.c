@@ -272,8 +272,8 @@ static bool chooses_sets(const struct phema_series_options *options)
     return (options->key && strcmp(options->key, ".") != 0) || options->use == PHEMA_USE_AVERAGES;
 }
 
-/* Whether samples of both are of the same elements, which depend on compressed files. Some times may lack
- * raw parameters, of which fewer are often kept. */
+/* Whether samples of both are of the same elements; compressed files choose others. Some times may lack
+ * raw parameters: trainers often keep fewer. */
 static bool are_alike(const struct phema_series *a, const struct phema_series *b)
 {
     bool is_alike = a->n_tensors == b->n_tensors;

@@ -177,8 +177,8 @@ double half_life_of(const struct phema_profile *profile);
  * however the parameters move. */
 bool search_knows_decay(const struct search *search);
 
-/* Whether the sample of one exponential average contradicts its label, by far or in doubt; explains the
- * series by the updates or the warm-up that fit. UNKNOWN: it does not. fit: of the given labels */
+/* Judges the label of one exponential average by the sample; explains a wrong or doubtful one by the
+ * updates or the warm-up that fit. UNKNOWN: nothing speaks against it. fit: of the given labels */
 enum phema_series_verdict search_classes(struct search *search, const struct fit *fit);
 
 /* ---- series_alternatives.c: the same for all labels ---- */

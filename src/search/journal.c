@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -276,23 +277,19 @@ static enum phema_status read_line(struct phema_journal *journal, struct phema_s
 /* line: of the header */
 static enum phema_status fail_difference(size_t line, struct phema_error *err)
 {
-    const char *force = phema_setting_name(PHEMA_SET_FORCE);
+    char of[PHEMA_NAME_SHOWN];
     if (line == 1)
-        return phema_fail(err, PHEMA_ERR_INPUTS,
-                          "its scores are those of another %s or %s; give another OUT, or %s to "
-                          "begin anew",
-                          phema_setting_name(PHEMA_SET_EXEC),
-                          phema_setting_name(PHEMA_SET_SCORE_REGEX), force);
-    if (line == 2)
-        return phema_fail(err, PHEMA_ERR_INPUTS,
-                          "its scores are of averages that were made with other options; give "
-                          "another OUT, or %s to begin anew",
-                          force);
+        (void)snprintf(of, sizeof(of), "those of another %s or %s",
+                       phema_setting_name(PHEMA_SET_EXEC),
+                       phema_setting_name(PHEMA_SET_SCORE_REGEX));
+    else if (line == 2)
+        (void)snprintf(of, sizeof(of), "of averages that were made with other options");
+    else
+        (void)snprintf(of, sizeof(of), "of other snapshots, or of another file of %s or %s",
+                       phema_setting_name(PHEMA_SET_INTO), phema_setting_name(PHEMA_SET_SCHEDULE));
     return phema_fail(err, PHEMA_ERR_INPUTS,
-                      "its scores are of other snapshots, or of another file of %s or %s; give "
-                      "another OUT, or %s to begin anew",
-                      phema_setting_name(PHEMA_SET_INTO), phema_setting_name(PHEMA_SET_SCHEDULE),
-                      force);
+                      "its scores are %s; give another OUT, or %s to begin anew", of,
+                      phema_setting_name(PHEMA_SET_FORCE));
 }
 
 /* Removes the header from the text and compares it line by line; the message names the first

@@ -156,9 +156,8 @@ static enum phema_status complete_width(const struct series_builder *builder,
         if ((builder->candidates.leaves_out_raw || has_twins(builder)) && builder->candidates.n > 2)
             return phema_suggest(err,
                                  phema_fail(err, PHEMA_ERR_INPUTS,
-                                            "has no width, in its name or metadata; give %s, or "
-                                            "%s, which %sauto finds from the raw parameters beside "
-                                            "it where they tell",
+                                            "has no width, in its name or metadata; give %s or %s; "
+                                            "%sauto asks the raw parameters beside it",
                                             phema_setting_name(PHEMA_SET_INPUT_SIGMA),
                                             phema_setting_name(PHEMA_SET_INPUT_PROFILE),
                                             phema_setting_equals(PHEMA_SET_INPUT_PROFILE)),
