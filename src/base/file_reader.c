@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -244,15 +245,27 @@ void phema_file_reader_evict(const struct phema_file_reader *reader, uint64_t of
     (void)posix_fadvise(reader->descriptor, (off_t)offset, (off_t)size, POSIX_FADV_DONTNEED);
 }
 
+/* The kernel's table of descriptors grows by doubling. In a process with threads each time waits
+ * until no processor can see the old table: 10 ms. */
+static void grow_table(uint64_t n)
+{
+    int descriptor = n <= INT_MAX ? fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, (int)(n - 1)) : -1;
+    if (descriptor >= 0)
+        (void)close(descriptor);
+}
+
 bool phema_raise_fd_limit(uint64_t n, uint64_t *limit)
 {
     struct rlimit now;
     *limit = UINT64_MAX;
-    if (getrlimit(RLIMIT_NOFILE, &now) || now.rlim_cur >= n)
+    if (getrlimit(RLIMIT_NOFILE, &now))
         return true;
-    *limit = now.rlim_max;
-    if (now.rlim_max < n)
-        return false;
-    now.rlim_cur = now.rlim_max;
-    return setrlimit(RLIMIT_NOFILE, &now) == 0;
+    if (now.rlim_cur < n) {
+        *limit = now.rlim_max;
+        now.rlim_cur = now.rlim_max;
+        if (now.rlim_max < n || setrlimit(RLIMIT_NOFILE, &now))
+            return false;
+    }
+    grow_table(n);
+    return true;
 }

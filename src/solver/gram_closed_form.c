@@ -141,39 +141,42 @@ static void sort_by_family(struct finding *finding)
     }
 }
 
-/* Of the members of two families, those where the first ends before the second. */
-static void find_of_families(const struct finding *finding, size_t x, size_t y)
+/* The first member of family y that does not end before this one. */
+static size_t find_later(const struct finding *finding, size_t i, size_t y)
 {
+    size_t low = finding->starts[y], high = finding->starts[y + 1];
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (finding->ranks[finding->by_family[middle]] < finding->ranks[i])
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The products of a member and all that end later. */
+static void find_of_member(void *context, size_t p)
+{
+    const struct finding *finding = context;
     const struct phema_profile_set *set = finding->set;
-    const struct walk_terms walk = find_walk_terms(set->families[x].power, set->families[y].power);
-    const phema_quad white = white_term(set->families[x].power, set->families[y].power);
-    size_t later = finding->starts[y];
-    for (size_t p = finding->starts[x]; p < finding->starts[x + 1]; p++) {
-        size_t i = finding->by_family[p];
-        const struct phema_member *a = &set->members[i];
-        phema_quad time = set->times[a->time];
+    size_t i = finding->by_family[p];
+    const struct phema_member *a = &set->members[i];
+    phema_quad time = set->times[a->time], power = set->families[a->family].power;
+    for (size_t y = 0; y < set->n_families; y++) {
+        const struct walk_terms walk = find_walk_terms(power, set->families[y].power);
+        const phema_quad white = white_term(power, set->families[y].power);
         struct phema_line line = {
             .begun = {[PHEMA_GRAM_WALK] = time * walk.begun},
             .lost = {[PHEMA_GRAM_WHITE] = -white / time, [PHEMA_GRAM_WALK] = time * walk.lost}};
         phema_line_scale(&line, finding->products, set, a, y);
-        while (later < finding->starts[y + 1] &&
-               finding->ranks[finding->by_family[later]] < finding->ranks[i])
-            later++;
-        for (size_t q = later; q < finding->starts[y + 1]; q++)
+        for (size_t q = find_later(finding, i, y); q < finding->starts[y + 1]; q++)
             if (phema_product_is_wanted(finding->products, set, i, finding->by_family[q]))
                 phema_line_store(finding->products, set, i, finding->by_family[q], &line);
     }
 }
 
-static void find_of_family(void *context, size_t x)
-{
-    const struct finding *finding = context;
-    for (size_t y = 0; y < finding->set->n_families; y++)
-        find_of_families(finding, x, y);
-}
-
-/* The family of the member that ends first finds a product, so threads write to different places.
- */
+/* The member that ends first finds a product, so threads write to different places. */
 bool phema_products_find_closed(struct phema_products *products,
                                 const struct phema_profile_set *set)
 {
@@ -188,7 +191,7 @@ bool phema_products_find_closed(struct phema_products *products,
     bool has_memory = !memory.is_failed;
     if (has_memory) {
         sort_by_family(&finding);
-        phema_parallel(set->n_families, phema_threads_for(set->n), find_of_family, &finding);
+        phema_parallel(n_members, phema_threads_for(set->n), find_of_member, &finding);
     }
     phema_arena_clear(&memory);
     return has_memory;
