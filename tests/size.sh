@@ -11,25 +11,25 @@ cd "$1" || exit 1
 budgets='
 python/posthocema  4000  15
 include           7489  61
-src             105160 442
+src             105180 442
 src/accumulate    1459  10
 src/api           1444   7
-src/base          4793  27
+src/base          4806  27
 src/cli           7320  35
 src/design        1748   7
 src/formats      12617  54
 src/gen           1651   6
 src/gpu           2033  12
 src/ops           6096  28
-src/output        5908  21
+src/output        5911  21
 src/plan          7035  27
 src/plot          2955  14
 src/profile       2802  11
 src/render        6191  20
 src/schedule       635   4
 src/search        1838   4
-src/series       15133  54
-src/solver        8494  33
+src/series       15134  54
+src/solver        8497  33
 src/synth         8442  43
 src/writer        6324  23
 '

@@ -144,9 +144,11 @@ static enum phema_status add_others(const struct tree *tree, const char *folder,
     if (asprintf(&path, "%s/%s", tree->root, folder) < 0)
         return phema_fail_memory(err);
     DIR *stream = opendir(path);
-    enum phema_status status =
-        stream ? PHEMA_OK
-               : phema_fail(err, PHEMA_ERR_FILE, "%s: cannot be opened: %s", path, strerror(errno));
+    enum phema_status status = PHEMA_OK;
+    if (!stream) {
+        status = phema_fail_errno(err, PHEMA_ERR_FILE, "cannot be opened", errno);
+        status = phema_fail_in(err, status, "%s", path);
+    }
     free(path);
     for (const struct dirent *entry; !status && (entry = readdir(stream));) {
         char *name = NULL;

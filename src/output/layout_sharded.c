@@ -281,11 +281,12 @@ static enum phema_status add_copies(struct draft *draft, const struct sharding *
     char *directory = slash ? strndup(path, (size_t)(slash - path)) : strdup(".");
     DIR *stream = directory ? opendir(directory) : NULL;
     enum phema_status status = PHEMA_OK;
-    if (!directory)
+    if (!directory) {
         status = phema_fail_memory(err);
-    else if (!stream)
-        status =
-            phema_fail(err, PHEMA_ERR_FILE, "%s: cannot be opened: %s", directory, strerror(errno));
+    } else if (!stream) {
+        status = phema_fail_errno(err, PHEMA_ERR_FILE, "cannot be opened", errno);
+        status = phema_fail_in(err, status, "%s", directory);
+    }
     for (const struct dirent *entry; !status && (entry = readdir(stream));)
         status = add_copy(draft, directory, entry->d_name, sharding, err);
     if (stream)

@@ -126,13 +126,14 @@ static enum phema_status leave_out_merged(struct candidate_list *candidates, siz
 static enum phema_status scan_directory(struct candidate_list *candidates, const char *path,
                                         struct phema_error *err)
 {
+    enum phema_status status;
     size_t first = candidates->n;
     DIR *directory = opendir(path);
-    if (!directory)
-        return phema_fail(err,
-                          errno == ENOMEM || errno == EMFILE ? PHEMA_ERR_RESOURCE : PHEMA_ERR_FILE,
-                          "%s: cannot be opened: %s", path, strerror(errno));
-    enum phema_status status = list_directory(candidates, directory, path, err);
+    if (!directory) {
+        status = phema_fail_errno(err, PHEMA_ERR_FILE, "cannot be opened", errno);
+        return phema_fail_in(err, status, "%s", path);
+    }
+    status = list_directory(candidates, directory, path, err);
     (void)closedir(directory);
     size_t n = candidates->n - first;
     struct candidate *items = candidates->items + first;
@@ -335,7 +336,7 @@ static enum phema_status scan_several(struct candidate_list *candidates,
     return status;
 }
 
-/* The order of the operands has no influence. */
+/* The order of operands and lines has no influence. */
 static enum phema_status sort_places(struct candidate_list *candidates, struct phema_error *err)
 {
     if (candidates->n)
@@ -354,7 +355,7 @@ PHEMA_FALLIBLE discover_snapshots(struct candidate_list *candidates,
                                     : scan_list(candidates, operand + 1, err);
         if (!status)
             status = name_by_folders(candidates, err);
-        if (!status && options->n_several)
+        if (!status)
             status = sort_places(candidates, err);
         return status ? status : names_read(candidates, options, err);
     }
