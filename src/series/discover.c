@@ -215,7 +215,6 @@ static enum phema_status scan_path(struct candidate_list *candidates, const char
                        : scan_directory(candidates, path, err);
 }
 
-/* A directory is a checkpoint. */
 static enum phema_status scan_listed(struct candidate_list *candidates, const char *list,
                                      struct phema_span line, struct phema_error *err)
 {
@@ -225,7 +224,7 @@ static enum phema_status scan_listed(struct candidate_list *candidates, const ch
     if (!phema_path_exists(path))
         return phema_fail(err, PHEMA_ERR_FILE, "%s: %s: %s", list, path,
                           phema_path_reason(path, ENOENT));
-    return add_path(candidates, NULL, path, err);
+    return scan_path(candidates, path, err);
 }
 
 static enum phema_status scan_list(struct candidate_list *candidates, const char *path,
