@@ -10,24 +10,26 @@ team() { # N ARGUMENTS...
     timeout -k 5 120 "$launcher" "${options[@]}" -n "$1" ./wrap "$mpi" "${@:2}" </dev/null
 }
 # Rank $STOPPED stops itself before it writes, and continues when the others have made the other runs; they write
-# when it has stopped. With $SLOW each write takes long enough for the bar to be shown. With $THREADS rank r has r + 1 threads.
+# when it has stopped. Each write waits 0.1 s at most: MPICH hands out rank 0's counter only while rank 0 calls MPI, and
+# the one that is to stop may need it. With $SLOW each write takes long enough for the bar to be shown. With $THREADS rank r has r + 1 threads.
 cat >wrap <<END
 #!/bin/bash
 rank=\${OMPI_COMM_WORLD_RANK:-\${PMI_RANK-}}
 [ -n "\${STOPPED-}\${SLOW-}" ] && export LD_PRELOAD=$faults FAULT_CALLS=pwrite,pwrite64
 [ -n "\${SLOW-}" ] && export FAULT_PAUSE=100
 if [ -n "\${STOPPED-}" ] && [ "\$rank" != "\$STOPPED" ]; then
-    export FAULT_PAUSE=100000 FAULT_UNTIL=stopped
+    export FAULT_PAUSE=100 FAULT_UNTIL=stopped
 elif [ -n "\${STOPPED-}" ]; then
     export FAULT_AT=1 FAULT_WITH=STOP FAULT_TOLD=stopped
     (
         unset LD_PRELOAD
+        lives() { readlink /proc/\$\$/exe; } # not so a process that has ended, and that nobody waits for
         until [ "\$(grep -l '"done": true' slow/*.part-*-of-8 | wc -l)" = 21 ]; do # of three outputs
-            kill -0 \$\$ || exit
+            lives || exit
             sleep 0.02
         done
         # It tells of its stop just before: the first signal may come too early.
-        while kill -CONT \$\$; do sleep 0.02; done
+        while lives && kill -CONT \$\$; do sleep 0.02; done
     ) >/dev/null 2>&1 &
 fi
 [ -n "\${THREADS-}" ] && set -- "\$@" -j\$((rank + 1))
