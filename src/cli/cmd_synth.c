@@ -106,8 +106,9 @@ static enum phema_status run(void *values, struct phema_error *err)
         return status;
     args->run.synth.part = synthesis.request.synth.part;
     args->run.synth.n_parts = synthesis.request.synth.n_parts;
+    /* a team would count the pages of all files after each run */
     status = phema_memory_report_begin(&memory, args->profile_memory, args->run.synth.replaces,
-                                       asked.is_verbose, err);
+                                       asked.is_verbose && !phema_team_of(args->common.team), err);
     if (status)
         return status;
     render_listen(&waiting, &asked);
