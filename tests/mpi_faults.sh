@@ -77,6 +77,53 @@ fails_in_one() {
 fails_in_one EIO pread,pread64 run/snapshot 'Input/output error'
 fails_in_one ENOENT open,open64,openat,openat64 run/snapshot 'No such file' # a snapshot that is gone
 
+# Bytes that change after their run are found by whichever process compares them. Of runs of an earlier command all
+# processes compare a share.
+make_runs() { # RUNS...
+    rm -rf out
+    for i in "$@"; do posthoc-ema synth -q --no-sync --part "$i"/8 --sigma-rel 0.03,0.15,0.25 run out/ || fail "run $i"; done
+}
+flip() { # FILE AT
+    python3 - "$@" <<'END'
+import sys
+with open(sys.argv[1], "r+b") as f:
+    f.seek(int(sys.argv[2]))
+    old = f.read(1)
+    f.seek(int(sys.argv[2]))
+    f.write(bytes([old[0] ^ 1]))
+END
+}
+make_runs 1 2 3 4 5 6
+partial=$(find out -name '*0.150*.partial')
+for at in 40000 44096 48192; do # in three blocks of 4 KiB, one after the other
+    flip "$partial" $at
+    for n in 2 3; do
+        RANK=none team $n synth -q --no-sync -j1 --sigma-rel 0.03,0.15,0.25 run out/ >/dev/null 2>said
+        status=$?
+        [ "$status $(grep -c '^posthoc-ema: ' said)" = "6 1" ] || fail "byte $at, $n processes: status $status: $(cat said)"
+        grep -q "$partial: bytes [0-9]* to [0-9]* are not what part 1 has written; remove" said || fail "byte $at, $n processes: $(cat said)"
+        ls out/*.safetensors 2>/dev/null && fail "byte $at, $n processes: there is an output"
+    done
+    flip "$partial" $at
+done
+RANK=none team 3 synth -q --no-sync -j1 --sigma-rel 0.03,0.15,0.25 run out/ >/dev/null || fail "after bytes were put back: status $?"
+diff -r one out >&2 || fail "after bytes were put back: other bytes"
+
+# Each rank has a share: its failure to read is that of all, and names it.
+for rank in 0 1 2; do
+    make_runs 1 2 3 4 5 6 7 8
+    RANK=$rank FAULT_CALLS=pread,pread64 FAULT_WITH=EIO FAULT_PATH=.partial FAULT_AT=1 FAULT_STAYS=1 \
+        team 3 synth -q --no-sync -j1 --sigma-rel 0.03,0.15,0.25 run out/ >/dev/null 2>said
+    status=$?
+    [ "$status $(grep -c '^posthoc-ema: ' said)" = "6 1" ] || fail "rank $rank cannot compare: status $status: $(cat said)"
+    grep -q "^posthoc-ema: process $((rank + 1)) of 3 on .*partial: cannot be read: Input/output error" said ||
+        fail "rank $rank cannot compare: $(cat said)"
+    [ "$(grep -o ' on ' said | wc -l)" = 1 ] || fail "rank $rank cannot compare: two processes are named: $(cat said)"
+    ls out/*.safetensors 2>/dev/null && fail "rank $rank cannot compare: there is an output"
+done
+RANK=none team 2 synth -q --no-sync -j1 --sigma-rel 0.03,0.15,0.25 run out/ >/dev/null || fail "after a failure to compare: status $?"
+diff -r one out >&2 || fail "after a failure to compare: other bytes"
+
 # Another team has published the output, and has left runs beside it, or takes them away: nothing is left.
 unset RANK
 rm -rf out

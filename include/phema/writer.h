@@ -13,6 +13,8 @@
 #include "phema/span.h"
 #include "phema/strbuf.h"
 
+struct join_place;
+struct phema_packer;
 struct phema_writer;
 
 struct phema_writer_options {
@@ -366,10 +368,48 @@ PHEMA_FALLIBLE phema_writer_join_open(struct phema_writer_join **out, const char
                                       const struct phema_writer_options *options,
                                       struct phema_error *err);
 const char *phema_writer_join_path(const struct phema_writer_join *join);
-/* Compares the bytes of the parts with the checksums in their markers, on all CPUs. Comes before
- * phema_writer_join_compress and the commit, which do not.
- * PHEMA_ERR_OUTPUT  they differ; the message names the parts. Nothing was changed */
-PHEMA_FALLIBLE phema_writer_join_check(struct phema_writer_join *join, struct phema_error *err);
+
+/* Bytes that parts have written, from the end of the block before. */
+struct phema_writer_check_block {
+    uint32_t crc;                   /* CRC-32 of the bytes */
+    uint32_t first_part, last_part; /* that have written to it, from 1; 0: none */
+    uint32_t share;                 /* the caller's number of a process that compares it */
+};
+#define PHEMA_CHECK_NOT UINT32_MAX /* no process compares it */
+
+/* The blocks of an output that is not published yet, for processes that compare them together. They
+ * need neither markers nor directories. Borrows all from the join, or from the packer's arena. */
+struct phema_writer_check {
+    const char *path; /* of the file or directory that holds the bytes */
+    int descriptor;   /* of path; -1: it is opened */
+    const struct phema_writer_part_file *files;
+    size_t n_files;
+    uint64_t block_bytes;
+    struct phema_writer_frames frames;       /* of a compressed output: the blocks of its content */
+    struct phema_writer_check_block *blocks; /* [n_blocks] of all files */
+    size_t n_blocks;
+    const struct join_place *places; /* that the join fills in later */
+    size_t n_places;
+};
+
+/* All blocks are of share 0, except those of which a part's compressed frame is published. No blocks
+ * where nothing can be compared. Comes before phema_writer_join_compress and the commit. */
+PHEMA_FALLIBLE phema_writer_join_list_blocks(struct phema_writer_check *out,
+                                             struct phema_writer_join *join,
+                                             struct phema_error *err);
+/* Sends the list, or receives it without the numbers of parts. */
+void phema_writer_check_pack(struct phema_writer_check *check, struct phema_packer *packer);
+/* Compares the blocks of a share with the file, on all CPUs.
+ *   differs  [n_blocks] out: 1 for those that differ; others stay
+ * PHEMA_ERR_OUTPUT  a file cannot be read */
+PHEMA_FALLIBLE phema_writer_check_compare(uint64_t *differs, const struct phema_writer_check *check,
+                                          uint32_t share, struct phema_error *err);
+/* Checks what was compared, and that digits are where digests will be written.
+ * PHEMA_ERR_OUTPUT  a block differs; the message names the parts. Nothing was changed */
+PHEMA_FALLIBLE phema_writer_join_check(const struct phema_writer_join *join,
+                                       const struct phema_writer_check *check,
+                                       const uint64_t *differs, struct phema_error *err);
+
 /* The first part that an earlier version has written, without checksums, so that the check compares
  * nothing; or 0. */
 uint64_t phema_writer_join_unchecked_part(const struct phema_writer_join *join);

@@ -32,13 +32,11 @@ PHEMA_FALLIBLE phema_join_add(struct phema_join_list *list, const char *path,
 }
 
 /* Compares all outputs with the checksums of their parts. */
-static enum phema_status check_all(const struct phema_join_list *list,
+static enum phema_status check_all(const struct phema_join_list *list, struct join_check *check,
                                    const struct phema_listener *listener, struct phema_error *err)
 {
     listener_stage(listener, "checking the parts");
-    enum phema_status status = PHEMA_OK;
-    for (size_t i = 0; i < list->n && !status; i++)
-        status = phema_writer_join_check(list->items[i], err);
+    enum phema_status status = join_check_list(check, list, err);
     listener_stage(listener, NULL);
     for (size_t i = 0; i < list->n && !status; i++) {
         uint64_t part = phema_writer_join_unchecked_part(list->items[i]);
@@ -51,10 +49,10 @@ static enum phema_status check_all(const struct phema_join_list *list,
     return status;
 }
 
-PHEMA_FALLIBLE phema_join_commit(struct phema_join_list *list,
-                                 const struct phema_listener *listener, struct phema_error *err)
+static enum phema_status commit(struct phema_join_list *list, struct join_check *check,
+                                const struct phema_listener *listener, struct phema_error *err)
 {
-    enum phema_status status = check_all(list, listener, err);
+    enum phema_status status = check_all(list, check, listener, err);
     for (size_t i = 0; i < list->n && !status; i++) {
         struct phema_writer_join *join = list->items[i];
         struct phema_name_buffer size;
@@ -75,6 +73,13 @@ PHEMA_FALLIBLE phema_join_commit(struct phema_join_list *list,
         listener_stage(listener, NULL);
     }
     return status;
+}
+
+PHEMA_FALLIBLE phema_join_commit(struct phema_join_list *list,
+                                 const struct phema_listener *listener, struct phema_error *err)
+{
+    struct join_check alone = {.team = NULL};
+    return commit(list, &alone, listener, err);
 }
 
 void phema_join_clear(struct phema_join_list *list)
@@ -249,7 +254,7 @@ PHEMA_FALLIBLE join_when_done(enum join_result *result, struct join_request *req
     *result = JOIN_NOTHING;
     status = add_paths(&list, request, err);
     if (!status && list.n) {
-        status = phema_join_commit(&list, request->listener, err);
+        status = commit(&list, request->check, request->listener, err);
         *result = JOIN_DONE;
     } else if (status == PHEMA_NO) {
         status = PHEMA_OK;
@@ -267,7 +272,7 @@ enum phema_status join_excuse(const struct phema_synthesis *synthesis,
     struct phema_writer_join_lock *lock = NULL;
     enum join_result result = JOIN_NOTHING;
     struct phema_error ignored;
-    struct join_request request = {synthesis, listener, synthesis->waiting, 0};
+    struct join_request request = {synthesis, listener, synthesis->waiting, NULL, 0};
     if (status != PHEMA_ERR_OUTPUT || !synthesis->n_paths)
         return status;
     bool is_dropped =
@@ -336,7 +341,8 @@ PHEMA_FALLIBLE auto_part_join(const struct phema_synthesis *synthesis,
                               const struct phema_listener *listener, struct phema_error *err)
 {
     enum join_result result = JOIN_NOTHING;
-    struct join_request request = {synthesis, listener, synthesis->waiting, 0};
+    struct join_check alone = {.team = NULL};
+    struct join_request request = {synthesis, listener, synthesis->waiting, &alone, 0};
     enum phema_status status = join_when_done(&result, &request, err);
     if (!status && result == JOIN_WAITS)
         listener_note(listener,

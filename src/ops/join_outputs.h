@@ -3,7 +3,7 @@
 #ifndef OPS_JOIN_OUTPUTS_H
 #define OPS_JOIN_OUTPUTS_H
 
-#include "phema/ops.h"
+#include "join_check.h"
 
 /* *has: false also where another process has joined the parts of path. */
 PHEMA_FALLIBLE join_has_parts(bool *has, const char *path, struct phema_error *err);
@@ -19,7 +19,8 @@ struct join_request {
     const struct phema_listener *listener;
     /* Hears which process is waited for, after a second; NULL: nobody. */
     const struct phema_listener *waiting;
-    size_t n_current; /* out: outputs that are there, up to date, and now without parts */
+    struct join_check *check; /* of join_when_done */
+    size_t n_current;         /* out: outputs that are there, up to date, and now without parts */
 };
 
 /* After this process has made its parts: publishes all paths, if the parts of all processes are done

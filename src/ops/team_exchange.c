@@ -36,18 +36,23 @@ static enum phema_status pack(struct phema_prepared *prepared, struct phema_pack
     return status ? status : phema_outputs_pack(&prepared->outputs, packer, prepared->plan, err);
 }
 
-/* data: the packed plan in rank 0; memory for it in the others */
-static enum phema_status transfer(struct phema_prepared *prepared, const struct phema_team *team,
-                                  uint8_t *data, size_t size, struct phema_error *err)
+PHEMA_FALLIBLE team_send_text(struct phema_strbuf *text, const struct phema_team *team,
+                              struct phema_error *err)
 {
-    enum phema_status status = data ? PHEMA_OK : phema_fail_memory(err);
+    uint64_t size_bytes = text->size;
+    team->broadcast(team->context, &size_bytes, sizeof(size_bytes));
+    if (!size_bytes)
+        return PHEMA_OK;
+    size_t size = (size_t)size_bytes;
+    if (team->rank > 0)
+        text->data = malloc(size);
+    enum phema_status status = text->data ? PHEMA_OK : phema_fail_memory(err);
     status = team->agree(team->context, status, err);
     if (status)
         return status;
-    team->broadcast(team->context, data, size);
-    if (team->rank > 0)
-        status = pack(prepared, &(struct phema_packer){.rest = {data, size}}, err);
-    return team->agree(team->context, status, err);
+    team->broadcast(team->context, text->data, size);
+    text->size = text->capacity = size;
+    return PHEMA_OK;
 }
 
 PHEMA_FALLIBLE team_share_plan(struct phema_prepared *prepared, const struct phema_team *team,
@@ -57,17 +62,14 @@ PHEMA_FALLIBLE team_share_plan(struct phema_prepared *prepared, const struct phe
     if (team->rank == 0 && !status)
         status = pack(prepared, &(struct phema_packer){.out = &text}, err);
     status = phema_team_share_status(team, status, err);
-    if (status) {
-        phema_strbuf_clear(&text);
-        return status;
+    if (!status)
+        status = team_send_text(&text, team, err);
+    if (!status) {
+        const struct phema_span sent = {(const uint8_t *)text.data, text.size};
+        if (team->rank > 0)
+            status = pack(prepared, &(struct phema_packer){.rest = sent}, err);
+        status = team->agree(team->context, status, err);
     }
-    uint64_t size_bytes = text.size;
-    team->broadcast(team->context, &size_bytes, sizeof(size_bytes));
-    size_t size = (size_t)size_bytes;
-    uint8_t *data = team->rank == 0 ? (uint8_t *)text.data : malloc(size);
-    status = transfer(prepared, team, data, size, err);
-    if (team->rank > 0)
-        free(data);
     phema_strbuf_clear(&text);
     return status;
 }

@@ -14,6 +14,11 @@
 PHEMA_FALLIBLE team_share_plan(struct phema_prepared *prepared, const struct phema_team *team,
                                enum phema_status status, struct phema_error *err);
 
+/* Called by all processes: the others receive the text of rank 0, which may be empty. All clear it,
+ * also after a failure, which is that of all. */
+PHEMA_FALLIBLE team_send_text(struct phema_strbuf *text, const struct phema_team *team,
+                              struct phema_error *err);
+
 struct team_progress {
     const struct phema_team *team;
     const struct phema_listener *listener;

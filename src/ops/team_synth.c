@@ -154,9 +154,11 @@ static enum phema_status make_outputs(struct phema_synth_result *sum,
     return status;
 }
 
-/* This process' runs. */
-static enum phema_status make_runs(struct phema_synth_result *sum, struct team_progress *progress,
-                                   struct phema_prepared *prepared, struct phema_error *err)
+/* This process' runs.
+ *   makers  [n_runs] out: this process, for those that it has made */
+static enum phema_status make_runs(uint64_t *makers, struct phema_synth_result *sum,
+                                   struct team_progress *progress, struct phema_prepared *prepared,
+                                   struct phema_error *err)
 {
     const struct phema_team *team = progress->team;
     struct phema_synth_options options = options_of_runs(prepared, progress);
@@ -173,6 +175,7 @@ static enum phema_status make_runs(struct phema_synth_result *sum, struct team_p
         if (!is_done) {
             add_result(sum, &result);
             options.has_made_part = true;
+            makers[run] = team->rank + 1;
         }
         team_progress_end_run(progress, is_done);
     }
@@ -248,18 +251,20 @@ static enum phema_status add_up(struct phema_synth_result *result,
 }
 
 /* Of rank 0. An earlier run has published everything where there is nothing to join. */
-static enum phema_status join(const struct phema_synthesis *synthesis,
-                              const struct phema_listener *listener, bool may_be_joined,
-                              struct phema_error *err)
+static enum phema_status join(const struct phema_synthesis *synthesis, struct join_check *check,
+                              const struct phema_listener *listener, struct phema_error *err)
 {
     enum join_result result = JOIN_NOTHING;
+    size_t m = synthesis->prepared.outputs.m;
     struct phema_listener brief = *listener;
     brief.joined = NULL; /* outputs are told of as those of one process */
-    struct join_request request = {synthesis, &brief, listener, 0};
+    struct join_request request = {synthesis, &brief, listener, check, 0};
+    if (m < synthesis->n_paths) /* others have parts that were made before, if any */
+        check->n_makers = 0;
     enum phema_status status = join_when_done(&result, &request, err);
+    join_check_end(check);
     bool is_current = request.n_current == synthesis->n_paths;
-    if (!status && !is_current &&
-        (result == JOIN_WAITS || (result == JOIN_NOTHING && !may_be_joined)))
+    if (!status && !is_current && (result == JOIN_WAITS || (result == JOIN_NOTHING && m)))
         status = phema_fail(err, PHEMA_ERR_OUTPUT,
                             "%s: not all runs are there, though all were made; another command "
                             "writes the same outputs",
@@ -284,36 +289,62 @@ static enum phema_status excuse(struct phema_synthesis *synthesis,
     return is_excused ? PHEMA_OK : status;
 }
 
+/* Makes the runs, and adds up what all have made. */
+static enum phema_status make_all(struct phema_synthesis *synthesis, struct join_check *check,
+                                  struct team_progress *progress, struct phema_error *err)
+{
+    const struct phema_team *team = synthesis->team;
+    struct phema_prepared *prepared = &synthesis->prepared;
+    struct phema_synth_result *result = &synthesis->result;
+    enum phema_status status = check->makers ? PHEMA_OK : phema_fail_memory(err);
+    if (!status && prepared->outputs.m)
+        status = has_whole_runs(prepared->plan, &prepared->outputs)
+                     ? make_outputs(result, progress, prepared, err)
+                     : make_runs(check->makers, result, progress, prepared, err);
+    if (status)
+        team->stop(team->context);
+    team_progress_finish(progress);
+    status = team->agree(team->context, status, err);
+    if (status)
+        return status;
+    team->sum(team->context, check->makers, check->n_makers);
+    return add_up(result, progress, err);
+}
+
+/* Publishes the outputs. */
+static enum phema_status join_all(struct phema_synthesis *synthesis, struct join_check *check,
+                                  const struct phema_listener *listener, struct phema_error *err)
+{
+    if (synthesis->team->rank > 0)
+        return join_check_follow(check, err);
+    enum phema_status status = join(synthesis, check, listener, err);
+    return status ? status : find_sizes(&synthesis->result, &synthesis->prepared.outputs, err);
+}
+
 PHEMA_FALLIBLE team_synth(struct phema_synthesis *synthesis, const struct phema_listener *listener,
                           struct phema_error *err)
 {
     const struct phema_team *team = synthesis->team;
     struct phema_prepared *prepared = &synthesis->prepared;
     struct phema_outputs *outputs = &prepared->outputs;
-    struct phema_synth_result *result = &synthesis->result;
     struct team_progress progress;
-    *result = (struct phema_synth_result){.nan_tensor = SIZE_MAX};
-    enum phema_status status = PHEMA_OK;
+    synthesis->result = (struct phema_synth_result){.nan_tensor = SIZE_MAX};
     bool is_whole = has_whole_runs(prepared->plan, outputs);
     team_progress_init(&progress, listener, team, phema_count_shares(prepared->plan, outputs),
                        is_whole ? PHEMA_KEEPS_NOTHING : PHEMA_KEEPS_TILES);
-    if (outputs->m)
-        status = is_whole ? make_outputs(result, &progress, prepared, err)
-                          : make_runs(result, &progress, prepared, err);
-    if (status)
-        team->stop(team->context);
-    team_progress_finish(&progress);
-    status = team->agree(team->context, status, err);
-    if (!status)
-        status = add_up(result, &progress, err);
-    if (status)
+    struct join_check check = {.team = team,
+                               .makers = calloc(progress.n_runs + 1, sizeof(*check.makers)),
+                               .n_makers = (size_t)progress.n_runs};
+    enum phema_status status = make_all(synthesis, &check, &progress, err);
+    if (status) {
+        free(check.makers);
         return is_whole ? status : excuse(synthesis, listener, status, err);
+    }
     for (size_t j = 0; j < outputs->m && is_whole; j++) /* only their processes know the sizes */
         team->sum(team->context, &outputs->items[j].size_bytes, 1);
-    if (!is_whole && team->rank == 0)
-        status = join(synthesis, listener, outputs->m == 0, err);
-    if (!status && !is_whole && team->rank == 0)
-        status = find_sizes(result, outputs, err);
-    result->elapsed_s = phema_clock_s() - progress.start_s;
+    if (!is_whole)
+        status = join_all(synthesis, &check, listener, err);
+    free(check.makers);
+    synthesis->result.elapsed_s = phema_clock_s() - progress.start_s;
     return team->agree(team->context, status, err);
 }

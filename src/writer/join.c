@@ -418,13 +418,6 @@ const char *phema_writer_join_path(const struct phema_writer_join *join)
     return join->out.path;
 }
 
-PHEMA_FALLIBLE phema_writer_join_check(struct phema_writer_join *join, struct phema_error *err)
-{
-    if (join->is_published)
-        return PHEMA_OK;
-    return join_check_content(join, err);
-}
-
 uint64_t phema_writer_join_unchecked_part(const struct phema_writer_join *join)
 {
     return join->is_published ? 0 : join->blocks.unchecked_part;

@@ -27,13 +27,9 @@ struct join_frames {
     bool verifies; /* a part asks for it */
 };
 
-/* What the parts tell of a block of the output: the exclusive or of their shares in its checksum. */
-struct join_block {
-    uint32_t crc;
-    uint32_t first_part, last_part; /* that have written to it, from 1; 0: none */
-};
+/* What the parts tell: the checksum of a block is the exclusive or of their shares. */
 struct join_blocks {
-    struct join_block *items; /* [n] by number */
+    struct phema_writer_check_block *items; /* [n] by number */
     size_t n;
     uint64_t unchecked_part; /* the first part without checksums, or 0 */
 };
@@ -72,6 +68,12 @@ static inline const struct pending *join_data(const struct phema_writer_join *jo
     return join->first.is_compressed ? &join->plain : &join->out;
 }
 
+/* ---- join_compare.c, whose other functions are those of writer.h ---- */
+
+/* Adds the checksums of a part that is done. */
+PHEMA_FALLIBLE join_add_blocks(struct phema_writer_join *join, const struct part_marker *marker,
+                               uint64_t part, struct phema_error *err);
+
 /* ---- join_content.c ---- */
 
 /* A list of numbers for messages, "2, 5-7". */
@@ -82,17 +84,11 @@ struct numbers {
 void numbers_add(struct numbers *numbers, uint64_t number); /* larger than those before */
 void numbers_end(struct numbers *numbers);                  /* text is complete */
 
-/* Adds the checksums of a part that is done. */
-PHEMA_FALLIBLE join_add_blocks(struct phema_writer_join *join, const struct part_marker *marker,
-                               uint64_t part, struct phema_error *err);
-
 /* Lists the places, when all parts were added. */
 PHEMA_FALLIBLE join_list_places(struct phema_writer_join *join, struct phema_error *err);
 
-/* Compares the bytes that are published with the checksums of the parts; of a compressed output the
- * content of frames that no part has compressed. Checks that digits are where digests will be.
- * PHEMA_ERR_OUTPUT  they differ; the message names the parts */
-PHEMA_FALLIBLE join_check_content(struct phema_writer_join *join, struct phema_error *err);
+/* Checks that digits are where digests will be. */
+PHEMA_FALLIBLE join_check_digits(const struct phema_writer_join *join, struct phema_error *err);
 
 /* Writes the places. The next join writes the same bytes when this one is stopped here; so it does
  * below. */

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* join_content.c - compares the bytes that parts have written with the checksums in their markers,
- * fills in what is known once all parts are done, and puts compressed frames together. Between the
- * last part and the join a disk may lose or change bytes: after --no-sync and a power failure, blocks
- * of zeros. Places that join fills in are left out, since a join that was killed may have filled them
- * already. */
+/* join_content.c - fills in what is known once all parts are done, and puts compressed frames
+ * together. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -12,12 +9,8 @@
 
 #include "join.h"
 #include "phema/parallel.h"
-#include "phema/setting.h"
 #include "writer_internal.h"
 #include "zstd_encoder.h"
-
-/* Read at once: less than the cache of a core. */
-#define CHUNK_BYTES ((size_t)128 << 10)
 
 /* ---- Numbers for messages ---- */
 
@@ -43,40 +36,6 @@ void numbers_add(struct numbers *numbers, uint64_t number)
     }
     numbers_end(numbers);
     numbers->first = numbers->last = number;
-}
-
-/* ---- What the parts tell ---- */
-
-static enum phema_status make_room(struct join_blocks *blocks, size_t n, struct phema_error *err)
-{
-    if (n <= blocks->n)
-        return PHEMA_OK;
-    struct join_block *items = realloc(blocks->items, n * sizeof(*items));
-    if (!items)
-        return phema_fail_memory(err);
-    memset(&items[blocks->n], 0, (n - blocks->n) * sizeof(*items));
-    blocks->items = items;
-    blocks->n = n;
-    return PHEMA_OK;
-}
-
-PHEMA_FALLIBLE join_add_blocks(struct phema_writer_join *join, const struct part_marker *marker,
-                               uint64_t part, struct phema_error *err)
-{
-    struct join_blocks *all = &join->blocks;
-    if (!marker->has_blocks && !all->unchecked_part)
-        all->unchecked_part = part;
-    enum phema_status status = make_room(all, marker->blocks.n, err);
-    for (size_t b = 0; b < marker->blocks.n && !status; b++) {
-        struct join_block *block = &all->items[b];
-        if (!marker->blocks.items[b])
-            continue;
-        block->crc ^= (uint32_t)marker->blocks.items[b];
-        block->last_part = (uint32_t)part;
-        if (!block->first_part)
-            block->first_part = (uint32_t)part;
-    }
-    return status;
 }
 
 /* ---- Places that join fills in ---- */
@@ -115,37 +74,6 @@ PHEMA_FALLIBLE join_list_places(struct phema_writer_join *join, struct phema_err
     }
     qsort(out->items, out->n, sizeof(*out->items), compare_places);
     return PHEMA_OK;
-}
-
-/* The first place of this file that may end behind offset, or of a later file. */
-static size_t find_place(const struct join_places *places, size_t file, uint64_t offset)
-{
-    size_t low = 0, high = places->n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const struct join_place *place = &places->items[middle];
-        if (place->file < file || (place->file == file && place->at + PHEMA_DIGEST <= offset))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-/* Puts back into bytes of the file what the parts have written. */
-static void undo_places(const struct join_places *places, size_t file, uint8_t *bytes, size_t size,
-                        uint64_t offset)
-{
-    for (size_t k = find_place(places, file, offset); k < places->n; k++) {
-        const struct join_place *place = &places->items[k];
-        if (place->file != file || place->at >= offset + size)
-            return;
-        uint64_t first = place->at > offset ? place->at : offset;
-        uint64_t end = place->at + place->size, last = offset + size;
-        last = end < last ? end : last;
-        if (first < last)
-            memset(bytes + (first - offset), place->by_parts, (size_t)(last - first));
-    }
 }
 
 /* A file of a directory, or the one that is joined. */
@@ -193,7 +121,7 @@ PHEMA_FALLIBLE join_fill_places(const struct phema_writer_join *join, struct phe
 }
 
 /* Only digits may be overwritten: the header reserves them for this. */
-static enum phema_status check_sums(const struct phema_writer_join *join, struct phema_error *err)
+PHEMA_FALLIBLE join_check_digits(const struct phema_writer_join *join, struct phema_error *err)
 {
     int descriptor = -1;
     const char *path = join_data(join)->partial_path;
@@ -239,173 +167,6 @@ PHEMA_FALLIBLE join_open_sidecar(struct phema_writer **out, const struct phema_w
         memcpy(place, digits, PHEMA_DIGEST - 1);
     }
     return phema_writer_open_sidecar(out, join->out.path, text, &join->options, err);
-}
-
-/* ---- Comparing ---- */
-
-struct checking {
-    struct phema_writer_join *join;
-    struct part_file_blocks blocks;  /* of the file; items are not set */
-    const struct join_block *wanted; /* [blocks.n] */
-    size_t file;
-    int descriptor;
-    bool *differs; /* [blocks.n] */
-};
-
-/* Bytes of a frame that a part has compressed are not published. */
-static enum phema_status check_block(void *context, size_t block, struct phema_error *err)
-{
-    struct checking *checking = context;
-    const struct phema_writer_join *join = checking->join;
-    if (join->first.is_compressed && block < join->frames.n && join->frames.items[block].size)
-        return PHEMA_OK;
-    uint8_t *chunk = malloc(CHUNK_BYTES);
-    if (!chunk)
-        return phema_fail_memory(err);
-    uint32_t crc = UINT32_MAX;
-    uint64_t at = block ? part_block_end(&checking->blocks, block - 1) : 0;
-    uint64_t end = part_block_end(&checking->blocks, block);
-    enum phema_status status = PHEMA_OK;
-    while (at < end) {
-        size_t size = end - at < CHUNK_BYTES ? (size_t)(end - at) : CHUNK_BYTES;
-        ssize_t n = file_read_fully(checking->descriptor, chunk, size, at);
-        if (n != (ssize_t)size) {
-            status = writer_fail_errno(err, join_data(join)->partial_path, "cannot be read",
-                                       n < 0 ? errno : EIO);
-            break;
-        }
-        undo_places(&join->places, checking->file, chunk, size, at);
-        crc = phema_crc32(crc, chunk, size);
-        at += size;
-    }
-    free(chunk);
-    checking->differs[block] = !status && ~crc != checking->wanted[block].crc;
-    return status;
-}
-
-/* Parts of which some block differs. */
-static enum phema_status list_parts(struct numbers *out, const struct checking *checking,
-                                    struct phema_error *err)
-{
-    uint64_t n_parts = checking->join->n_parts;
-    bool *is_in = calloc((size_t)n_parts + 1, sizeof(*is_in));
-    if (!is_in)
-        return phema_fail_memory(err);
-    for (size_t b = 0; b < checking->blocks.n; b++)
-        for (uint64_t p = checking->wanted[b].first_part;
-             checking->differs[b] && p && p <= checking->wanted[b].last_part; p++)
-            is_in[p] = true;
-    for (uint64_t p = 1; p <= n_parts; p++)
-        if (is_in[p])
-            numbers_add(out, p);
-    numbers_end(out);
-    free(is_in);
-    return phema_strbuf_check(&out->text, err);
-}
-
-static enum phema_status fail_different(const struct checking *checking, const char *name,
-                                        struct phema_error *err)
-{
-    const struct phema_writer_join *join = checking->join;
-    struct numbers parts = {.n = 0};
-    struct phema_name_buffer shown;
-    size_t b = 0;
-    while (!checking->differs[b])
-        b++;
-    enum phema_status status = list_parts(&parts, checking, err);
-    const char *path = join_data(join)->partial_path, *slash = name ? "/" : "";
-    const char *escaped = name ? phema_name_escape(&shown, name, strlen(name)) : "";
-    unsigned long long n_parts = join->n_parts;
-    unsigned long long start = b ? part_block_end(&checking->blocks, b - 1) : 0;
-    unsigned long long end = part_block_end(&checking->blocks, b);
-    if (!status && !parts.n)
-        status = phema_fail(err, PHEMA_ERR_OUTPUT,
-                            "%s%s%s: bytes %llu to %llu are those of no part; remove %s and all "
-                            "%s.part-*, and write all parts again",
-                            path, slash, escaped, start, end, path, join->out.path);
-    else if (!status && parts.n == 1)
-        status = phema_fail(err, PHEMA_ERR_OUTPUT,
-                            "%s%s%s: bytes %llu to %llu are not what part %s has written; remove "
-                            "%s.part-%s-of-%llu, and write part %s again, with synth %s%s/%llu",
-                            path, slash, escaped, start, end, parts.text.data, join->out.path,
-                            parts.text.data, n_parts, parts.text.data,
-                            phema_setting_equals(PHEMA_SET_PART), parts.text.data, n_parts);
-    else if (!status)
-        status =
-            phema_fail(err, PHEMA_ERR_OUTPUT,
-                       "%s%s%s: bytes %llu to %llu are not what parts have written; remove "
-                       "%s.part-I-of-%llu for parts %s, and write these again, with synth %sI/%llu",
-                       path, slash, escaped, start, end, join->out.path, n_parts, parts.text.data,
-                       phema_setting_equals(PHEMA_SET_PART), n_parts);
-    phema_strbuf_clear(&parts.text);
-    return status;
-}
-
-/* first: the number of its first block */
-static enum phema_status check_file(struct phema_writer_join *join, size_t file, size_t first,
-                                    const struct part_file_blocks *blocks, struct phema_error *err)
-{
-    struct checking checking = {.join = join,
-                                .blocks = *blocks,
-                                .wanted = join->blocks.items + first,
-                                .file = file,
-                                .descriptor = -1,
-                                .differs = calloc(blocks->n + 1, sizeof(bool))};
-    enum phema_status status = checking.differs ? open_file(&checking.descriptor, join, file, err)
-                                                : phema_fail_memory(err);
-    if (!status)
-        status =
-            phema_parallel_try(blocks->n, phema_parallel_threads(), check_block, &checking, err);
-    for (size_t b = 0; b < blocks->n && !status; b++)
-        if (checking.differs[b])
-            status = fail_different(&checking, join->first.files[file].name, err);
-    close_file(join, checking.descriptor);
-    free(checking.differs);
-    return status;
-}
-
-static struct part_file_blocks blocks_of(const struct phema_writer_join *join, size_t file)
-{
-    const struct part_marker *all = &join->first;
-    return part_file_blocks_of(all->files[file].size_bytes, all->block_bytes,
-                               all->is_compressed ? &all->all_frames : NULL);
-}
-
-static enum phema_status fail_number(const struct phema_writer_join *join, struct phema_error *err)
-{
-    return phema_fail(err, PHEMA_ERR_OUTPUT,
-                      "%s: its parts tell of other blocks than its files have; remove all "
-                      "%s.part-*, and write all parts again",
-                      join->out.path, join->out.path);
-}
-
-static enum phema_status check_blocks(struct phema_writer_join *join, struct phema_error *err)
-{
-    const struct part_marker *all = &join->first;
-    size_t n = 0;
-    if (join->blocks.unchecked_part)
-        return PHEMA_OK;
-    for (size_t f = 0; f < all->n_files; f++) {
-        struct part_file_blocks blocks = blocks_of(join, f);
-        if (blocks.n > PART_MOST_BLOCKS - n)
-            return fail_number(join, err);
-        n += blocks.n;
-    }
-    if (join->blocks.n > n)
-        return fail_number(join, err);
-    enum phema_status status = make_room(&join->blocks, n, err);
-    for (size_t f = 0, first = 0; f < all->n_files && !status; f++) {
-        struct part_file_blocks blocks = blocks_of(join, f);
-        status = check_file(join, f, first, &blocks, err);
-        first += blocks.n;
-    }
-    return status;
-}
-
-PHEMA_FALLIBLE join_check_content(struct phema_writer_join *join, struct phema_error *err)
-{
-    enum phema_status status = check_blocks(join, err);
-    return status ? status : check_sums(join, err);
 }
 
 /* ---- Frames of a compressed output ----

@@ -16,6 +16,7 @@
 
 #include "paths.h"
 #include "phema/cleanup.h"
+#include "phema/packed.h"
 #include "support.h"
 
 #define N_PARTS   4
@@ -118,13 +119,28 @@ static void write_parts(const char *path)
         assert_ok(write_part(path, part, &err), &err);
 }
 
+/* Compares all blocks. */
+static enum phema_status check(struct phema_writer_join *opened, struct phema_error *err)
+{
+    struct phema_writer_check list = {.n_blocks = 0};
+    enum phema_status status = phema_writer_join_list_blocks(&list, opened, err);
+    uint64_t *differs = calloc(list.n_blocks + 1, sizeof(*differs));
+    assert_non_null(differs);
+    if (!status)
+        status = phema_writer_check_compare(differs, &list, 0, err);
+    if (!status)
+        status = phema_writer_join_check(opened, &list, differs, err);
+    free(differs);
+    return status;
+}
+
 static enum phema_status join(const char *path, const struct phema_writer_options *options,
                               struct phema_error *err)
 {
     struct phema_writer_join *opened = NULL;
     enum phema_status status = phema_writer_join_open(&opened, path, options, err);
     if (!status)
-        status = phema_writer_join_check(opened, err);
+        status = check(opened, err);
     if (!status)
         return phema_writer_join_commit(opened, err);
     phema_writer_join_abandon(opened);
@@ -458,7 +474,7 @@ static void join_leaves_markers_of_another_file(void **state)
     struct phema_writer_join *opened = NULL;
     write_parts(path);
     assert_ok(phema_writer_join_open(&opened, path, &quick, &err), &err);
-    assert_ok(phema_writer_join_check(opened, &err), &err);
+    assert_ok(check(opened, &err), &err);
     change_marker(path, 2, "\"inode\": ", "\"inode\":1");
     char *marker = part_marker_path(path, 3, N_PARTS);
     int descriptor = open(marker, O_RDONLY);
@@ -576,6 +592,67 @@ static void bytes_that_changed_are_found(void **state)
     free(path);
 }
 
+/* The list of an output, as another process receives it; the caller clears arena. */
+static struct phema_writer_check receive(struct phema_arena *arena, struct phema_writer_check *list)
+{
+    struct phema_error err = {0};
+    struct phema_strbuf text = {0};
+    struct phema_packer sender = {.out = &text};
+    phema_writer_check_pack(list, &sender);
+    assert_ok(phema_pack_check(&sender, &err), &err);
+    struct phema_writer_check received = {.n_blocks = 0};
+    struct phema_packer receiver = {.rest = {(uint8_t *)text.data, text.size}, .arena = arena};
+    phema_writer_check_pack(&received, &receiver);
+    assert_ok(phema_pack_check(&receiver, &err), &err);
+    phema_strbuf_clear(&text);
+    return received;
+}
+
+/* A process that knows the list alone compares its share, in the file that the path names. */
+static void another_process_compares_its_share(void **state)
+{
+    (void)state;
+    struct phema_error err = {0};
+    struct phema_arena arena = {0};
+    struct phema_writer_join *opened = NULL;
+    struct phema_writer_check list;
+    uint64_t differs[4 * N_PARTS] = {0};
+    char *path = support_tmp_path("shared"), *partial = with_end(path, ".partial");
+    write_large_parts(path);
+    change_byte(partial, (size_t)5 * BLOCK);
+    change_byte(partial, (size_t)6 * BLOCK);
+    assert_ok(phema_writer_join_open(&opened, path, &quick, &err), &err);
+    assert_ok(phema_writer_join_list_blocks(&list, opened, &err), &err);
+    assert_int_equal(list.n_blocks, ARRAY_LEN(differs));
+    for (uint32_t b = 0; b < list.n_blocks; b++)
+        list.blocks[b].share = b % 3;
+    struct phema_writer_check received = receive(&arena, &list);
+    assert_int_equal(received.descriptor, -1);
+    assert_int_equal(received.n_blocks, list.n_blocks);
+    assert_ok(phema_writer_check_compare(differs, &received, 2, &err), &err);
+    for (size_t b = 0; b < ARRAY_LEN(differs); b++)
+        assert_int_equal(differs[b], b == 5);
+    assert_fails(phema_writer_join_check(opened, &list, differs, &err), PHEMA_ERR_OUTPUT, &err,
+                 "bytes 20480 to 24576 are not what part 2 has written");
+    assert_ok(phema_writer_check_compare(differs, &received, 0, &err), &err);
+    assert_int_equal(differs[6], 1);
+    /* a link is no file of the run */
+    char *moved = with_end(path, ".moved");
+    assert_int_equal(rename(partial, moved), 0);
+    assert_int_equal(symlink(moved, partial), 0);
+    assert_fails(phema_writer_check_compare(differs, &received, 0, &err), PHEMA_ERR_OUTPUT, &err,
+                 partial);
+    assert_int_equal(unlink(partial), 0);
+    assert_fails(phema_writer_check_compare(differs, &received, 0, &err), PHEMA_ERR_OUTPUT, &err,
+                 "No such file");
+    assert_ok(phema_writer_check_compare(differs, &received, 7, &err), &err); /* opens nothing */
+    phema_writer_join_abandon(opened);
+    phema_arena_clear(&arena);
+    free(moved);
+    free(partial);
+    free(path);
+}
+
 static void markers_of_other_blocks_are_refused(void **state)
 {
     (void)state;
@@ -607,7 +684,7 @@ static void parts_of_an_earlier_version_are_joined_unchecked(void **state)
     write_parts(path);
     change_marker(path, 3, "\"blocks\"", "\"blockz\"");
     assert_ok(phema_writer_join_open(&opened, path, &quick, &err), &err);
-    assert_ok(phema_writer_join_check(opened, &err), &err);
+    assert_ok(check(opened, &err), &err);
     assert_int_equal(phema_writer_join_unchecked_part(opened), 3);
     phema_writer_join_abandon(opened);
     assert_joined(path);
@@ -702,6 +779,31 @@ static void put_inside(const char *directory, const char *name)
     free(end);
 }
 
+/* Another process finds a changed byte in the second file. */
+static void assert_received_directory(const char *path)
+{
+    struct phema_error err = {0};
+    struct phema_arena arena = {0};
+    struct phema_writer_join *opened = NULL;
+    struct phema_writer_check list;
+    uint64_t differs[2] = {0};
+    char *second = with_end(path, ".partial/second");
+    assert_ok(phema_writer_join_open(&opened, path, &forced, &err), &err);
+    assert_ok(phema_writer_join_list_blocks(&list, opened, &err), &err);
+    assert_int_equal(list.n_blocks, 2);
+    struct phema_writer_check received = receive(&arena, &list);
+    change_byte(second, 3);
+    assert_ok(phema_writer_check_compare(differs, &received, 0, &err), &err);
+    change_byte(second, 3);
+    assert_int_equal(differs[0], 0);
+    assert_int_equal(differs[1], 1);
+    assert_fails(phema_writer_join_check(opened, &list, differs, &err), PHEMA_ERR_OUTPUT, &err,
+                 "shards.partial/second: bytes 0 to 4 are not what part");
+    phema_writer_join_abandon(opened);
+    phema_arena_clear(&arena);
+    free(second);
+}
+
 static void directories_are_written_in_parts(void **state)
 {
     (void)state;
@@ -720,6 +822,7 @@ static void directories_are_written_in_parts(void **state)
     assert_ok(write_directory_part(path, 1, &err), &err);
     assert_fails(join(path, &quick, &err), PHEMA_ERR_OUTPUT, &err, "holds 'stranger'");
     assert_int_equal(unlink(stranger), 0);
+    assert_received_directory(path);
     assert_ok(join(path, &forced, &err), &err);
     assert_false(exists(partial));
     char *first = with_end(path, "/first"), *second = with_end(path, "/second");
@@ -760,6 +863,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(join_leaves_markers_of_another_file),
     cmocka_unit_test(a_sidecar_appears_with_its_file),
     cmocka_unit_test(bytes_that_changed_are_found),
+    cmocka_unit_test(another_process_compares_its_share),
     cmocka_unit_test(markers_of_other_blocks_are_refused),
     cmocka_unit_test(parts_of_an_earlier_version_are_joined_unchecked),
     cmocka_unit_test(only_markers_are_found),
