@@ -32,6 +32,11 @@ uint32_t join_check_reader(const struct join_check *check,
     if (!team)
         return 0;
     uint64_t maker = find_maker(check, block->first_part);
+    bool is_known = maker;
+    for (uint64_t part = block->first_part; part < block->last_part && is_known; part++)
+        is_known = find_maker(check, part + 1);
+    if (is_known && team->local_size == team->size)
+        return PHEMA_CHECK_NOT;
     if (!maker || team->size == 1)
         return (uint32_t)(number % team->size);
     return (uint32_t)((maker + number % (team->size - 1)) % team->size);

@@ -14,8 +14,9 @@ struct join_check {
     bool is_shared;   /* the other processes know what is to be compared */
 };
 
-/* Which process compares a block, the number-th of all. One that has not written
- * it, where that is known, so that another machine's view of the file is compared. */
+/* Which process compares a block, the number-th of all; or PHEMA_CHECK_NOT. One that has not written
+ * it, where that is known, so that another machine's view of the file is compared. On one machine all
+ * processes see the same pages, so that blocks of this command are not reread, as by one process. */
 uint32_t join_check_reader(const struct join_check *check,
                            const struct phema_writer_check_block *block, size_t number);
 

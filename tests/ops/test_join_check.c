@@ -15,6 +15,7 @@
 /* ---- Who compares ---- */
 
 static const struct phema_team hosts = {.size = 4, .local_size = 2};
+static const struct phema_team machine = {.size = 4, .local_size = 4};
 
 static struct phema_writer_check_block block_of(uint32_t first, uint32_t last)
 {
@@ -39,6 +40,26 @@ static void another_process_than_the_maker_compares(void **state)
             uint64_t maker = makers[part - 1];
             assert_int_equal(n_of[rank], !maker ? 3 : maker == rank + 1 ? 0 : 4);
         }
+    }
+}
+
+static void one_machine_rereads_what_was_there_before_alone(void **state)
+{
+    (void)state;
+    uint64_t makers[] = {1, 3, 0, 4};
+    const struct {
+        uint32_t first, last;
+        bool is_compared;
+    } cases[] = {{1, 1, false}, {1, 2, false}, {2, 3, true}, {3, 3, true},
+                 {2, 4, true},  {4, 4, false}, {4, 5, true}, {0, 0, true}};
+    struct join_check check = {.team = &machine, .makers = makers, .n_makers = 4};
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct phema_writer_check_block block = block_of(cases[i].first, cases[i].last);
+        assert_int_equal(join_check_reader(&check, &block, i) != PHEMA_CHECK_NOT,
+                         cases[i].is_compared);
+        check.team = NULL; /* the verb join knows nothing of them */
+        assert_int_equal(join_check_reader(&check, &block, i), 0);
+        check.team = &machine;
     }
 }
 
@@ -229,6 +250,7 @@ static void a_team_is_told_that_there_is_nothing(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(another_process_than_the_maker_compares),
+    cmocka_unit_test(one_machine_rereads_what_was_there_before_alone),
     cmocka_unit_test(a_team_finds_each_block_that_differs),
     cmocka_unit_test(a_team_is_told_that_there_is_nothing),
 };
