@@ -75,8 +75,9 @@ void phema_file_forget(const struct phema_file *file);
  * the file cannot be opened again. */
 bool phema_file_is_cached_at(const struct phema_file *file, uint64_t offset);
 
-/* Before n files are opened at once, best by the only thread: raises the soft limit on descriptors
- * where it is lower, and makes room for them. false: the hard limit is lower too. *limit: the hard limit then. */
+/* Before n files are opened at once, best while this is the only thread: raises the soft limit on
+ * descriptors where it is lower, and the size of their table. false: the hard limit is lower too.
+ * *limit: the hard limit then. */
 bool phema_raise_fd_limit(uint64_t n, uint64_t *limit);
 /* To add to n: standard streams, and directories for a moment. */
 #define PHEMA_OTHER_DESCRIPTORS 32
