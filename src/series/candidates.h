@@ -219,6 +219,16 @@ const char *name_times_find_date(const struct candidate_list *candidates);
 /* Adds a text to a regular expression, which finds it as it is. */
 void name_quote(struct phema_strbuf *out, const char *text, size_t size);
 
+/* ---- name_decimals.c ---- */
+
+/* Whether two names, # for the time, are the same but for a number with decimals, so that both are
+ * averages. */
+bool names_differ_in_decimals(const char *first, const char *second);
+
+/* The expression for n such names, "^snapshot-(?<time>[0-9]+)-(?<sigma>[0-9.]+)\.pt$"; NULL: the
+ * numbers are no widths, or no memory. The caller frees it. */
+char *names_write_widths(const char *const *names, size_t n);
+
 /* ---- name_fields.c ---- */
 
 /* The size of a name without the extension of a checkpoint. */

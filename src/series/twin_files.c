@@ -469,6 +469,29 @@ static enum phema_status fail_families(const struct candidate_list *candidates,
                : status;
 }
 
+/* Kinds that are all averages. */
+static enum phema_status fail_averages(const struct candidate_list *candidates,
+                                       const struct kinds *kinds, const char *root,
+                                       struct phema_error *err)
+{
+    const char *names[MOST_KINDS];
+    for (size_t k = 0; k < kinds->n; k++)
+        names[k] = kinds->items[k].text;
+    char *pattern = strchr(names[0], '/') ? NULL : names_write_widths(names, kinds->n);
+    if (!pattern)
+        return fail_families(candidates, kinds, true, root, err);
+    struct phema_name_buffer shown[2];
+    (void)phema_fail(err, PHEMA_ERR_INPUTS,
+                     "%s: names like '%s' and '%s' differ in a number; if it is the width, %s says "
+                     "so with a group 'sigma'",
+                     root, phema_name_escape(&shown[0], names[0], strlen(names[0])),
+                     phema_name_escape(&shown[1], names[1], strlen(names[1])),
+                     phema_setting_name(PHEMA_SET_NAME_REGEX));
+    (void)phema_suggest(err, PHEMA_ERR_INPUTS, PHEMA_SET_NAME_REGEX, pattern);
+    free(pattern);
+    return PHEMA_ERR_INPUTS;
+}
+
 /* Of kinds that are no twins, the one that is named as a model. */
 static enum phema_status choose_model(struct candidate_list *candidates, const struct kinds *kinds,
                                       const struct twin_judgement *judgement,
@@ -532,12 +555,17 @@ static enum phema_status decide(struct candidate_list *candidates, struct kinds 
 {
     struct twin_pair pairs[MOST_JUDGED];
     struct twin_judgement judgement = {.n = 0};
+    size_t n_averages = 0; /* pairs of them */
     enum phema_status status = PHEMA_OK;
     leave_out_states(candidates, kinds, &options->checkpoint);
     if (kinds->n == 1)
         return PHEMA_OK;
     for (size_t first = 0; first < kinds->n; first++)
         for (size_t second = 0; second < first && !status; second++) {
+            if (names_differ_in_decimals(kinds->items[first].text, kinds->items[second].text)) {
+                n_averages++;
+                continue;
+            }
             struct twin_decision decision;
             struct twin_pair *pair = &pairs[judgement.n_all];
             bool are_twins = false;
@@ -550,6 +578,8 @@ static enum phema_status decide(struct candidate_list *candidates, struct kinds 
         }
     if (status)
         return status;
+    if (2 * n_averages == kinds->n * (kinds->n - 1))
+        return fail_averages(candidates, kinds, options->snapshots, err);
     if (judgement.n == 0)
         return choose_model(candidates, kinds, &judgement, options, err);
     status = twins_select(&judgement, candidates, options, phema_setting_name(PHEMA_SET_NAME_REGEX),
