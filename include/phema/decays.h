@@ -42,6 +42,7 @@ struct phema_decay_set {
     double gamma, gamma_spread;         /* NaN likewise */
     struct phema_estimate margin;       /* phema_decay_fit */
     char *events;    /* what happened: "restarted from a copy between 400 and 500"; NULL: nothing */
+    bool is_other;   /* one rule fits all decays, and it is far from the profile */
     bool is_refuted; /* the profile is wrong, by far more than chance and the method explain */
 };
 

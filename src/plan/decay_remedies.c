@@ -345,7 +345,7 @@ static bool find_restart(const struct doctor *doctor, const struct pairs *pairs,
     size_t k = 0;
     while (k < set->n && !set->steps[k].is_refuted)
         k++;
-    if (k == set->n || (k == 0 && decay_set_is_other(set)) ||
+    if (k == set->n || set->is_other || (k == 0 && decay_set_is_other(set)) ||
         set->steps[k].fit.state == PHEMA_DECAY_FROZEN)
         return false;
     struct restart best = find_likeliest(profiles, pairs, k > N_BEFORE ? k - N_BEFORE : 0, k);

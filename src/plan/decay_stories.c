@@ -18,6 +18,10 @@
 
 #define WORST_ERROR 0.2 /* of a half-life that a step tells alone */
 
+/* By so much the rule of all steps differs from the profile, at least; and in its spreads. */
+#define RULES_DIFFER 1.2
+#define RULES_REFUTE 5.0
+
 /* Errors of the method beyond those of the sample. */
 #define LEAST_ERROR 0.02
 
@@ -68,21 +72,30 @@ static bool vote_of(struct vote *out, const struct phema_decay_step *step, doubl
 }
 
 /* The median of the votes by weight, which a few other steps do not move. */
+static double median_of(struct vote *votes, size_t n)
+{
+    double all = 0, before = 0;
+    size_t middle = 0;
+    for (size_t i = 0; i < n; i++)
+        all += votes[i].weight;
+    qsort(votes, n, sizeof(*votes), compare_votes);
+    while (before + votes[middle].weight < all / 2)
+        before += votes[middle++].weight;
+    return votes[middle].value;
+}
+
 static struct rule find_rule(const struct phema_decay_set *set, const double *ends,
                              struct vote *votes, bool is_power)
 {
     struct rule rule = {PHEMA_UNKNOWN, PHEMA_UNKNOWN, 0, 0};
-    size_t n = 0, middle = 0;
-    double all = 0, before = 0, scatter = 0;
+    size_t n = 0;
+    double all = 0, scatter = 0;
     for (size_t k = 0; k < set->n; k++)
         if (vote_of(&votes[n], &set->steps[k], span_of(set, ends, k, is_power), is_power))
             all += votes[n++].weight;
     if (n == 0 || 2 * n < set->n_fitted) /* chance chooses among those that tell little */
         return rule;
-    qsort(votes, n, sizeof(*votes), compare_votes);
-    while (before + votes[middle].weight < all / 2)
-        before += votes[middle++].weight;
-    rule.value = votes[middle].value;
+    rule.value = median_of(votes, n);
     for (size_t i = 0; i < n; i++)
         scatter += votes[i].weight * fabs(votes[i].value / rule.value - 1);
     double own = fmax(1 / sqrt(all), scatter / all / sqrt((double)n));
@@ -97,6 +110,30 @@ static struct rule find_rule(const struct phema_decay_set *set, const double *en
         rule.chi2 += fit->state == PHEMA_DECAY_FITTED ? fmin(off * off, 25) : 0;
     }
     return rule;
+}
+
+/* How many times faster the averages of most steps decay than their profile says; NaN: too few tell. In
+ * a long step little is kept by either, so that shares of what is new hardly differ. */
+static double times_faster(const struct phema_decay_set *set, const double *ends,
+                           struct vote *votes)
+{
+    size_t n = 0;
+    for (size_t k = 0; k < set->n; k++) {
+        double claimed = -log(set->steps[k].claimed), span = span_of(set, ends, k, false);
+        if (claimed > 0 && isfinite(claimed) && vote_of(&votes[n], &set->steps[k], span, false)) {
+            votes[n].value = span * M_LN2 / votes[n].value / claimed;
+            n++;
+        }
+    }
+    return n < DECAY_LEAST_FITTED || 2 * n < set->n_fitted ? PHEMA_UNKNOWN : median_of(votes, n);
+}
+
+static bool is_far_from_claim(const struct phema_decay_set *set, const struct rule *rule,
+                              const double *ends, struct vote *votes)
+{
+    double off = fabs(log(times_faster(set, ends, votes)));
+    return rule->n_misfits == 0 && off > log(RULES_DIFFER) &&
+           off > RULES_REFUTE * rule->spread / rule->value;
 }
 
 /* ---- Kinds ---- */
@@ -155,6 +192,7 @@ static void choose_kind(struct phema_decay_set *set, double *expected, const dou
         choose_without_rule(set, votes);
         return;
     }
+    set->is_other = set->claimed && is_far_from_claim(set, rule, ends, votes);
     set->kind = 3 * rule->n_misfits > set->n ? PHEMA_DECAYS_VARY
                 : is_power                   ? PHEMA_DECAYS_POWER
                                              : PHEMA_DECAYS_STEADY;
@@ -240,7 +278,7 @@ bool decay_set_is_other(const struct phema_decay_set *set)
         n_more += side < 0;
         n_decided += step->fit.state != PHEMA_DECAY_UNCLEAR && !isnan(step->claimed);
     }
-    return 2 * (n_less > n_more ? n_less : n_more) > n_decided;
+    return set->is_other || 2 * (n_less > n_more ? n_less : n_more) > n_decided;
 }
 
 void decay_set_judge(struct phema_decay_set *set)
