@@ -474,8 +474,8 @@ static enum phema_status fail_averages(const struct candidate_list *candidates,
                                        const struct kinds *kinds, const char *root,
                                        struct phema_error *err)
 {
-    const char *names[MOST_KINDS];
-    for (size_t k = 0; k < kinds->n; k++)
+    const char *names[MOST_KINDS] = {kinds->items[0].text};
+    for (size_t k = 1; k < kinds->n; k++)
         names[k] = kinds->items[k].text;
     char *pattern = strchr(names[0], '/') ? NULL : names_write_widths(names, kinds->n);
     if (!pattern)
@@ -578,7 +578,7 @@ static enum phema_status decide(struct candidate_list *candidates, struct kinds 
         }
     if (status)
         return status;
-    if (2 * n_averages == kinds->n * (kinds->n - 1))
+    if (n_averages && 2 * n_averages == kinds->n * (kinds->n - 1))
         return fail_averages(candidates, kinds, options->snapshots, err);
     if (judgement.n == 0)
         return choose_model(candidates, kinds, &judgement, options, err);
