@@ -11,7 +11,7 @@ cd "$1" || exit 1
 budgets='
 python/posthocema  4000  15
 include           7531  61
-src             105761 446
+src             105794 448
 src/accumulate    1459  10
 src/api           1444   7
 src/base          4806  27
@@ -28,7 +28,7 @@ src/profile       2802  11
 src/render        6191  20
 src/schedule       635   4
 src/search        1838   4
-src/series       15252  55
+src/series       15285  57
 src/solver        8497  33
 src/synth         8442  43
 src/writer        6477  24

@@ -6,10 +6,10 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "phema/path.h"
 #include "phema/setting.h"
+#include "twin_kinds.h"
 #include "twins.h"
 
 /* ---- Kinds of files ---- */
@@ -50,19 +50,6 @@ static const char *kind_of(const struct candidate_list *candidates,
         kind[n] = '\0';
     return kind;
 }
-
-struct kind {
-    const char *text;
-    size_t n; /* candidates */
-};
-
-#define MOST_KINDS 8
-
-struct kinds {
-    struct kind items[MOST_KINDS];
-    size_t n;
-    const char **of; /* [candidates] */
-};
 
 /* NULL: there is none of this text. */
 static struct kind *find_kind(struct kinds *kinds, const char *text)
@@ -291,46 +278,6 @@ static bool are_equal(const struct twin_judgement *judgement, const char *a, con
 
 /* ---- Which family ---- */
 
-static const struct candidate *find_of_kind(const struct candidate_list *candidates,
-                                            const struct kinds *kinds, const char *text)
-{
-    for (size_t i = 0; i < candidates->n; i++)
-        if (kinds->of[i] && strcmp(kinds->of[i], text) == 0)
-            return &candidates->items[i];
-    return NULL;
-}
-
-/* Proposes the expression for the names of one kind, "^net_g_(?<time>[0-9]+)[.]pth$". */
-static enum phema_status suggest_kind(const struct candidate_list *candidates,
-                                      const struct kinds *kinds, const char *text,
-                                      struct phema_error *err)
-{
-    const struct candidate *one = find_of_kind(candidates, kinds, text);
-    struct phema_strbuf pattern = {0};
-    const char *at = one->base, *time = (const char *)one->time_text.data;
-    if (strchr(text, '/') || !time) /* files of a folder have no numbers of their own */
-        return PHEMA_ERR_INPUTS;
-    phema_strbuf_puts(&pattern, "^");
-    while (*at) {
-        size_t size = at == time ? one->time_text.size
-                                 : strspn(at, candidates->has_families ? "" : "0123456789");
-        if (at == time)
-            phema_strbuf_puts(&pattern, isdigit((unsigned char)at[size - 1])
-                                            ? "(?<time>[0-9]+)"
-                                            : "(?<time>[0-9.]+[A-Za-z]?)");
-        else if (size)
-            phema_strbuf_puts(&pattern, "[0-9]+");
-        else
-            name_quote(&pattern, at, 1);
-        at += size ? size : 1;
-    }
-    phema_strbuf_puts(&pattern, "$");
-    if (!pattern.is_failed)
-        (void)phema_suggest(err, PHEMA_ERR_INPUTS, PHEMA_SET_NAME_REGEX, pattern.data);
-    phema_strbuf_clear(&pattern);
-    return PHEMA_ERR_INPUTS;
-}
-
 static struct phema_checkpoint *open_newest(const struct candidate_list *candidates,
                                             const struct kinds *kinds, const char *text,
                                             const struct phema_checkpoint_options *options)
@@ -385,113 +332,6 @@ static const char *find_asked(const struct candidate_list *candidates, const str
     return n == 1 ? asked : NULL;
 }
 
-static uint64_t size_of_newest(const struct candidate_list *candidates, const struct kinds *kinds,
-                               const char *text)
-{
-    struct stat st;
-    const struct candidate *one = find_of_kind(candidates, kinds, text);
-    return one && stat(one->path, &st) == 0 ? (uint64_t)st.st_size : 0;
-}
-
-/* A file or two of another kind, as copies are: "ckpt_50-old.pt". NULL: there are none. */
-static const struct candidate *find_stray(const struct candidate_list *candidates,
-                                          const struct kinds *kinds)
-{
-    enum { RARE = 4 }; /* so many times more of the most frequent kind */
-    const struct kind *most = kinds->items, *least = kinds->items;
-    for (size_t k = 1; k < kinds->n; k++) {
-        most = kinds->items[k].n > most->n ? &kinds->items[k] : most;
-        least = kinds->items[k].n < least->n ? &kinds->items[k] : least;
-    }
-    return least->n == 1 && most->n >= RARE ? find_of_kind(candidates, kinds, least->text) : NULL;
-}
-
-static const struct candidate *find_beside(const struct candidate_list *candidates,
-                                           const struct candidate *file)
-{
-    for (size_t i = 0; i < candidates->n; i++)
-        if (&candidates->items[i] != file && !candidates->items[i].is_left_out &&
-            candidates->items[i].named_time == file->named_time)
-            return &candidates->items[i];
-    return NULL;
-}
-
-/* A copy beside the file of a time. */
-static enum phema_status fail_stray(const struct candidate *stray, const struct candidate *beside,
-                                    const char *root, struct phema_error *err)
-{
-    struct phema_name_buffer shown[2];
-    (void)phema_fail(err, PHEMA_ERR_INPUTS,
-                     "%s: '%s' is of the time of '%s', and other times have no file of its kind; "
-                     "leave one of them out",
-                     root, phema_name_escape(&shown[0], stray->label, strlen(stray->label)),
-                     phema_name_escape(&shown[1], beside->label, strlen(beside->label)));
-    return phema_suggest(err, PHEMA_ERR_INPUTS, PHEMA_SET_EXCLUDE_FILE, stray->label);
-}
-
-/* Lists the kinds, and proposes the one with the largest files.
- *   has_equal  some have one time */
-static enum phema_status fail_families(const struct candidate_list *candidates,
-                                       const struct kinds *kinds, bool has_equal, const char *root,
-                                       struct phema_error *err)
-{
-    const struct candidate *stray = find_stray(candidates, kinds);
-    const struct candidate *beside = stray ? find_beside(candidates, stray) : NULL;
-    if (beside)
-        return fail_stray(stray, beside, root, err);
-    struct phema_strbuf list = {0};
-    const char *largest = kinds->items[0].text;
-    bool is_in_folders = false;
-    for (size_t k = 0; k < kinds->n; k++) {
-        const char *text = kinds->items[k].text;
-        struct phema_name_buffer shown;
-        is_in_folders |= strchr(text, '/') != NULL;
-        phema_strbuf_printf(&list, "%s'%s' (%zu)",
-                            k == 0             ? ""
-                            : k + 1 < kinds->n ? ", "
-                                               : " and ",
-                            phema_name_escape(&shown, text, strlen(text)), kinds->items[k].n);
-        if (size_of_newest(candidates, kinds, text) > size_of_newest(candidates, kinds, largest))
-            largest = text;
-    }
-    const char *name_regex = phema_setting_name(PHEMA_SET_NAME_REGEX);
-    enum phema_status status = phema_strbuf_check(&list, err);
-    if (!status)
-        status =
-            phema_fail(err, PHEMA_ERR_INPUTS,
-                       "%s: %s, %s, and nothing says which is the model; choose with %s%s@list or "
-                       "a manifest",
-                       root, has_equal ? "several files of each time" : "files of several names",
-                       list.data, is_in_folders ? "" : name_regex, is_in_folders ? "" : ", ");
-    phema_strbuf_clear(&list);
-    return status == PHEMA_ERR_INPUTS && !is_in_folders
-               ? suggest_kind(candidates, kinds, largest, err)
-               : status;
-}
-
-/* Kinds that are all averages. */
-static enum phema_status fail_averages(const struct candidate_list *candidates,
-                                       const struct kinds *kinds, const char *root,
-                                       struct phema_error *err)
-{
-    const char *names[MOST_KINDS] = {kinds->items[0].text};
-    for (size_t k = 1; k < kinds->n; k++)
-        names[k] = kinds->items[k].text;
-    char *pattern = strchr(names[0], '/') ? NULL : names_write_widths(names, kinds->n);
-    if (!pattern)
-        return fail_families(candidates, kinds, true, root, err);
-    struct phema_name_buffer shown[2];
-    (void)phema_fail(err, PHEMA_ERR_INPUTS,
-                     "%s: names like '%s' and '%s' differ in a number; if it is the width, %s says "
-                     "so with a group 'sigma'",
-                     root, phema_name_escape(&shown[0], names[0], strlen(names[0])),
-                     phema_name_escape(&shown[1], names[1], strlen(names[1])),
-                     phema_setting_name(PHEMA_SET_NAME_REGEX));
-    (void)phema_suggest(err, PHEMA_ERR_INPUTS, PHEMA_SET_NAME_REGEX, pattern);
-    free(pattern);
-    return PHEMA_ERR_INPUTS;
-}
-
 /* Of kinds that are no twins, the one that is named as a model. */
 static enum phema_status choose_model(struct candidate_list *candidates, const struct kinds *kinds,
                                       const struct twin_judgement *judgement,
@@ -513,7 +353,7 @@ static enum phema_status choose_model(struct candidate_list *candidates, const s
     if (!model || !*model)
         model = find_asked(candidates, kinds, options);
     if (!model)
-        return fail_families(candidates, kinds, true, options->snapshots, err);
+        return kinds_fail(candidates, kinds, true, options->snapshots, err);
     return leave_out_others(candidates, kinds, "beside the model", model, err);
 }
 
@@ -579,13 +419,13 @@ static enum phema_status decide(struct candidate_list *candidates, struct kinds 
     if (status)
         return status;
     if (n_averages && 2 * n_averages == kinds->n * (kinds->n - 1))
-        return fail_averages(candidates, kinds, options->snapshots, err);
+        return kinds_fail_averages(candidates, kinds, options->snapshots, err);
     if (judgement.n == 0)
         return choose_model(candidates, kinds, &judgement, options, err);
     status = twins_select(&judgement, candidates, options, phema_setting_name(PHEMA_SET_NAME_REGEX),
                           err);
     if (status == PHEMA_ERR_INPUTS)
-        return suggest_kind(candidates, kinds, (const char *)judgement.items[0].average.data, err);
+        return kinds_suggest(candidates, kinds, (const char *)judgement.items[0].average.data, err);
     const struct twin_judged *chosen = &judgement.items[0];
     const struct kind *raw = find_kind(kinds, (const char *)chosen->raw.data);
     const struct kind *average = find_kind(kinds, (const char *)chosen->average.data);
@@ -613,6 +453,6 @@ enum phema_status twin_files_choose(struct candidate_list *candidates,
     if (!status)
         status = find_equal_times(&has_equal, candidates, &kinds, options->snapshots, err);
     if (!status && candidates->has_families && !has_equal && kinds.n > 1)
-        return fail_families(candidates, &kinds, false, options->snapshots, err);
+        return kinds_fail(candidates, &kinds, false, options->snapshots, err);
     return !status && has_equal && kinds.n > 1 ? decide(candidates, &kinds, options, err) : status;
 }
