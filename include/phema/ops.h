@@ -75,6 +75,8 @@ struct phema_request {
     struct phema_synth_options synth;
     double max_error; /* of the prediction; NaN: no limit */
     const struct phema_commands *commands;
+    const char *in_the_way; /* what helps where another file has the name of an output, as a clause;
+                             * NULL: to replace it */
 };
 
 /* The plan, its outputs, and how it is carried out. */

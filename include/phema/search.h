@@ -157,9 +157,10 @@ PHEMA_FALLIBLE phema_command_score(double *out, const struct phema_strbuf *outpu
 
 /* ---- journal.c: scores.csv ---- */
 
-/* A text file of lines. Each line is synced when the call that writes it returns. Comments at the
+/* A text file of lines. Each line of a score or a candidate is synced when the call that writes it returns. Comments at the
  * top identify the search; "# made" lines name candidates before they are made, so that a resumed
- * search knows its own files. `plot sweep` reads the file. */
+ * search knows its own files, and "# removed" lines those that are gone: a later file of such a name
+ * is another's. `plot sweep` reads the file. */
 struct phema_journal;
 
 struct phema_journal_header {
@@ -201,5 +202,8 @@ PHEMA_FALLIBLE phema_journal_add(struct phema_journal *journal,
                                  const struct phema_search_score *score, struct phema_error *err);
 PHEMA_FALLIBLE phema_journal_add_made(struct phema_journal *journal, struct phema_search_point at,
                                       const char *name, struct phema_error *err);
+/* The file is gone, or is no longer the search's. The line is synced with the next one. */
+PHEMA_FALLIBLE phema_journal_remove_made(struct phema_journal *journal, const char *name,
+                                         struct phema_error *err);
 
 #endif

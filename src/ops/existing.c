@@ -82,7 +82,11 @@ PHEMA_FALLIBLE phema_outputs_skip_existing(struct phema_prepared *prepared,
         }
         if (status == PHEMA_ERR_RESOURCE)
             return status;
-        if (lstat(path, &st) == 0 && !request->synth.replaces)
+        bool is_in_the_way = lstat(path, &st) == 0 && !request->synth.replaces;
+        if (is_in_the_way && request->in_the_way)
+            return phema_fail_in(err, PHEMA_ERR_OUTPUT, "%s: exists, but is not up to date (%s)",
+                                 path, request->in_the_way);
+        if (is_in_the_way)
             return phema_suggest(err,
                                  phema_fail_in(err, PHEMA_ERR_OUTPUT,
                                                "%s: exists, but is not up to date (%s replaces it)",

@@ -4,6 +4,7 @@
  * candidate until it has its score. A command that scores it may change its files or those of
  * others. */
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <pthread.h>
@@ -225,6 +226,19 @@ static void remove_candidate(const struct searching *searching, const char *name
     phema_strbuf_clear(&path);
 }
 
+/* Another file may get the name of a candidate that is gone. */
+static void forget_removed(const struct searching *searching, const char *name)
+{
+    struct phema_strbuf path = {0};
+    struct phema_error unused;
+    struct stat st;
+    phema_strbuf_printf(&path, "%s/%s", searching->options->directory, name);
+    bool is_gone = !path.is_failed && lstat(path.data, &st) && errno == ENOENT;
+    if (is_gone) /* a journal that cannot be written says so with the next score */
+        (void)!phema_journal_remove_made(searching->journal, name, &unused);
+    phema_strbuf_clear(&path);
+}
+
 void search_tidy(const struct searching *searching, bool is_end)
 {
     size_t n_made = 0;
@@ -233,12 +247,13 @@ void search_tidy(const struct searching *searching, bool is_end)
     bool has_best = phema_journal_find_best(&best, searching->journal, &searching->search);
     bool keeps_best = searching->options->keep == SEARCH_KEEPS_BEST;
     bool keeps_all = searching->options->keep == SEARCH_KEEPS_ALL;
-    for (size_t i = 0; i < n_made; i++) {
+    for (size_t i = n_made; i-- > 0;) { /* backwards: those that are gone leave the list */
         bool is_scored = phema_journal_has_score(searching->journal, made[i].at);
         bool is_best = has_best && phema_search_point_equals(best.score->at, made[i].at);
         bool is_kept = is_scored ? keeps_all || (keeps_best && is_best) : !is_end;
         if (!is_kept)
             remove_candidate(searching, made[i].name);
+        forget_removed(searching, made[i].name);
     }
 }
 
@@ -305,6 +320,7 @@ static enum phema_status set_targets(struct search_pass *pass, struct searching 
     *pass =
         (struct search_pass){.request = searching->options->request, .is_unwanted = is_unwanted};
     pass->request.outputs.out = searching->options->out;
+    pass->request.in_the_way = "move it away, or give another OUT"; /* --force discards scores */
     struct phema_plan_options *options = &pass->request.plan;
     options->identifies = true;
     for (size_t i = 0; i < n; i++) {
@@ -402,7 +418,8 @@ static enum phema_status set_candidate(struct candidate *candidate, struct searc
     candidate->at = search_point_of(target);
     candidate->predicted_error = target->solution.predicted.total;
     enum phema_status status = PHEMA_OK;
-    if (lstat(path, &st))
+    candidate->was_there = lstat(path, &st) == 0;
+    if (!candidate->was_there)
         status = phema_journal_add_made(searching->journal, candidate->at, name, err);
     if (status)
         return status;
@@ -411,6 +428,24 @@ static enum phema_status set_candidate(struct candidate *candidate, struct searc
     if (!candidate->path)
         return phema_fail_memory(err);
     return list_files(candidate, &prepared->outputs, j, err);
+}
+
+/* One of the files that were there is not as the search would make it: they may be another's, whatever
+ * the journal says of their names. */
+static enum phema_status disown_existing(struct searching *searching, struct search_pass *pass,
+                                         enum phema_status status)
+{
+    for (size_t j = 0; j < pass->n; j++) {
+        struct candidate *candidate = &pass->candidates[j];
+        const char *name = phema_path_last_name(candidate->path);
+        struct phema_error unused;
+        if (!candidate->was_there || !candidate->is_own)
+            continue;
+        candidate_keep(candidate);
+        candidate->is_own = false;
+        (void)!phema_journal_remove_made(searching->journal, name, &unused);
+    }
+    return status;
 }
 
 static void report_nothing(void *context, const struct phema_progress *progress)
@@ -431,8 +466,10 @@ static enum phema_status synthesise(struct searching *searching, struct search_p
     struct phema_prepared *prepared = &pass->prepared;
     enum phema_status status =
         phema_outputs_skip_existing(prepared, &pass->request, heard_by(searching, pass), err);
-    if (status || prepared->outputs.m == 0)
-        return status;
+    if (status)
+        return disown_existing(searching, pass, status);
+    if (prepared->outputs.m == 0)
+        return PHEMA_OK;
     if (pass->is_unwanted) {
         prepared->options.report = report_nothing; /* is_stopped is asked after a report */
         prepared->options.is_stopped = is_unwanted;

@@ -18,6 +18,7 @@ struct candidate {
     struct phema_search_point at;
     char *path;
     double predicted_error;
+    bool was_there;               /* when its pass began */
     bool is_own;                  /* made by this search, now or before it was killed */
     struct candidate_file *files; /* [n_files] the checkpoint and its provenance file, or the files
                                    * of a directory and then the directory */

@@ -23,6 +23,7 @@
 #define SERIES  "# snapshots "
 #define COLUMNS ",time,score,seconds,predicted_error"
 #define MADE    "# made "
+#define REMOVED "# removed "
 
 #define HEADER_LINES 5
 
@@ -80,6 +81,18 @@ static enum phema_status add_made(struct phema_journal *journal, struct phema_se
     return PHEMA_OK;
 }
 
+static void drop_made(struct phema_journal *journal, const char *name)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < journal->n_made; i++) {
+        if (strcmp(journal->made[i].name, name) == 0)
+            free(journal->made[i].name);
+        else
+            journal->made[n++] = journal->made[i];
+    }
+    journal->n_made = n;
+}
+
 static enum phema_status fail_errno(const struct phema_journal *journal, const char *what,
                                     struct phema_error *err)
 {
@@ -94,8 +107,8 @@ static const char *first_column(bool is_line)
 /* ---- Writing ---- */
 
 /* Appends in one write; a partial write is removed. */
-static enum phema_status append(struct phema_journal *journal, const struct phema_strbuf *text,
-                                struct phema_error *err)
+static enum phema_status append_unsynced(struct phema_journal *journal,
+                                         const struct phema_strbuf *text, struct phema_error *err)
 {
     enum phema_status status = phema_strbuf_check(text, err);
     if (status)
@@ -110,7 +123,16 @@ static enum phema_status append(struct phema_journal *journal, const struct phem
         return status;
     }
     journal->size += written;
-    return fsync(journal->file) ? fail_errno(journal, "cannot be synced", err) : PHEMA_OK;
+    return PHEMA_OK;
+}
+
+static enum phema_status append(struct phema_journal *journal, const struct phema_strbuf *text,
+                                struct phema_error *err)
+{
+    enum phema_status status = append_unsynced(journal, text, err);
+    if (!status && fsync(journal->file))
+        status = fail_errno(journal, "cannot be synced", err);
+    return status;
 }
 
 static void write_header(struct phema_strbuf *out, const struct phema_journal_header *header)
@@ -185,6 +207,21 @@ PHEMA_FALLIBLE phema_journal_add_made(struct phema_journal *journal, struct phem
     return status ? status : add_made(journal, at, name, err);
 }
 
+PHEMA_FALLIBLE phema_journal_remove_made(struct phema_journal *journal, const char *name,
+                                         struct phema_error *err)
+{
+    struct phema_strbuf line = {0};
+    struct phema_json_out json = {.text = &line};
+    phema_strbuf_puts(&line, REMOVED "[");
+    phema_json_out_string(&json, NULL, name);
+    phema_strbuf_puts(&line, "]\n");
+    enum phema_status status = append_unsynced(journal, &line, err); /* the next line syncs it */
+    phema_strbuf_clear(&line);
+    if (!status)
+        drop_made(journal, name);
+    return status;
+}
+
 /* ---- Reading ---- */
 
 /* A width above 0 or any lambda, or the newest snapshot. */
@@ -248,6 +285,24 @@ static enum phema_status read_made(struct phema_journal *journal, struct phema_s
     return status;
 }
 
+/* ["name"] */
+static enum phema_status read_removed(struct phema_journal *journal, struct phema_span text,
+                                      struct phema_error *err)
+{
+    struct phema_json *parsed = NULL;
+    enum phema_status status = phema_json_parse(&parsed, text, err);
+    if (status)
+        return status;
+    size_t size = 0;
+    const char *name = phema_json_string(phema_json_at(parsed, 0), &size);
+    if (phema_json_length(parsed) != 1 || !is_name(name, size))
+        status = phema_fail(err, PHEMA_ERR_FILE, "expected [\"name of a file\"]");
+    else
+        drop_made(journal, name);
+    phema_json_free(parsed);
+    return status;
+}
+
 static bool begins_with(struct phema_span line, const char *start)
 {
     return line.size >= strlen(start) && memcmp(line.data, start, strlen(start)) == 0;
@@ -258,10 +313,11 @@ static enum phema_status read_line(struct phema_journal *journal, struct phema_s
 {
     if (line.size && line.data[line.size - 1] == '\r')
         line.size--;
-    if (begins_with(line, MADE)) {
-        size_t skipped = strlen(MADE);
-        return read_made(journal, (struct phema_span){line.data + skipped, line.size - skipped},
-                         err);
+    bool is_made = begins_with(line, MADE);
+    if (is_made || begins_with(line, REMOVED)) {
+        size_t skipped = strlen(is_made ? MADE : REMOVED);
+        const struct phema_span rest = {line.data + skipped, line.size - skipped};
+        return is_made ? read_made(journal, rest, err) : read_removed(journal, rest, err);
     }
     if (line.size == 0 || line.data[0] == '#')
         return PHEMA_OK;
@@ -324,14 +380,15 @@ static enum phema_status read_lines(struct phema_journal *journal, struct phema_
     return PHEMA_OK;
 }
 
-/* Reads only the valid "# made" lines. */
+/* Reads only the valid "# made" and "# removed" lines. */
 static enum phema_status read_made_lines(struct phema_journal *journal, struct phema_span text,
                                          struct phema_error *err)
 {
     while (text.size) {
         struct phema_span line = phema_span_split(&text, '\n');
         struct phema_error unused;
-        if (begins_with(line, MADE) && read_line(journal, line, &unused) == PHEMA_ERR_RESOURCE)
+        bool is_read = begins_with(line, MADE) || begins_with(line, REMOVED);
+        if (is_read && read_line(journal, line, &unused) == PHEMA_ERR_RESOURCE)
             return phema_fail_memory(err);
     }
     return PHEMA_OK;

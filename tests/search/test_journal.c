@@ -66,7 +66,15 @@ static void written_scores_are_read_back(void **state)
     assert_true(made[1].at.sigma_rel == 0.12345);
     assert_true(phema_journal_has_made(journal, "c"));
     assert_false(phema_journal_has_made(journal, "a"));
+    assert_ok(phema_journal_remove_made(journal, "a \"b\".pt", &err), &err);
     phema_journal_close(journal);
+    for (int begins_anew = 0; begins_anew < 2; begins_anew++) { /* it stays removed */
+        assert_ok(phema_journal_open(&journal, &was_cut, path, &header, begins_anew, &err), &err);
+        made = phema_journal_made(journal, &n_made);
+        assert_int_equal(n_made, 1);
+        assert_string_equal(made[0].name, "c");
+        phema_journal_close(journal);
+    }
     free(path);
 }
 
