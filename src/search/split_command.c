@@ -39,12 +39,34 @@ static void append_path(struct splitting *splitting)
     splitting->n_places++;
 }
 
+/* Within double quotes, as sh has it; before other characters a backslash is itself. */
+static bool is_escape(const char *at)
+{
+    return at[0] == '\\' && at[1] && strchr("$`\"\\\n", at[1]);
+}
+
+/* A backslash and a line feed are nothing: the line continues. */
+static void append_escaped(struct splitting *splitting, const char *at)
+{
+    phema_strbuf_append(&splitting->words, at, *at != '\n');
+}
+
+static const char *skip_blanks(const char *at)
+{
+    for (;;) {
+        at += strspn(at, BLANKS);
+        if (at[0] != '\\' || at[1] != '\n')
+            return at;
+        at += 2;
+    }
+}
+
 /* Copies from after the opening quote; returns the position after the closing one, or NULL. */
 static const char *append_quoted(struct splitting *splitting, const char *at, char quote)
 {
     for (; *at && *at != quote; at++) {
-        if (quote == '"' && *at == '\\' && (at[1] == '"' || at[1] == '\\')) {
-            phema_strbuf_append(&splitting->words, ++at, 1);
+        if (quote == '"' && is_escape(at)) {
+            append_escaped(splitting, ++at);
         } else if (strncmp(at, PLACE, 2) == 0) {
             append_path(splitting);
             at++;
@@ -124,7 +146,7 @@ static enum phema_status append_word(struct splitting *splitting, const char **a
             if (!next)
                 return phema_fail(err, PHEMA_ERR_USAGE, "'%s': a quote is not closed", start);
         } else if (*next == '\\' && next[1]) {
-            phema_strbuf_append(&splitting->words, next + 1, 1);
+            append_escaped(splitting, next + 1);
             next += 2;
         } else if (strncmp(next, PLACE, 2) == 0) {
             append_path(splitting);
@@ -184,8 +206,7 @@ static enum phema_status check_places(size_t n_places, const char *command, stru
 static enum phema_status split(char ***out, struct splitting *splitting, const char *command,
                                struct phema_error *err)
 {
-    const char *at = command + strspn(command, BLANKS);
-    for (; *at; at += strspn(at, BLANKS)) {
+    for (const char *at = skip_blanks(command); *at; at = skip_blanks(at)) {
         enum phema_status status = append_word(splitting, &at, err);
         if (status)
             return status;

@@ -33,6 +33,8 @@ static void words_are_split_as_by_a_shell(void **state)
     assert_words("a '' \"\" {}", "x", (const char *const[]){"a", "", "", "x", NULL});
     assert_words("a b\\ c \\{} '\\n' \"\\\"\\\\\\n\" {}", "x",
                  (const char *const[]){"a", "b c", "{}", "\\n", "\"\\\\n", "x", NULL});
+    assert_words("e \"a\\$b\\`c\\z\\\nd\" '\\$' f\\\ng \\\n {}", "x",
+                 (const char *const[]){"e", "a$b`c\\zd", "\\$", "fg", "x", NULL});
     assert_words("--ckpt={} '{}' \"{}.txt\"", "p",
                  (const char *const[]){"--ckpt=p", "p", "p.txt", NULL});
 }
