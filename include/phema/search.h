@@ -86,9 +86,11 @@ struct phema_search_best {
     const struct phema_search_score *width;  /* the best of the averages; NULL: none is finite */
     const struct phema_search_score *newest; /* NULL: without a finite score */
     double below, above; /* the scored widths beside the best one at its time, or NaN at an end */
-    /* the widths around the best one that are as good within the noise; NaN without noise */
+    /* the widths around the best one that are as good, within the noise where there is one; without,
+     * NaN where there is only the best */
     double equal_from, equal_to;
     bool is_newest_equal; /* likewise */
+    bool is_flat;         /* all scores are equal */
     bool is_settled;      /* neither gap beside the best width is wider than the tolerance, or noise
                       * hides what is in it */
 };

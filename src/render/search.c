@@ -252,10 +252,15 @@ static void write_between(struct phema_strbuf *out, const struct searching *sear
     struct phema_name_buffer below, above, from, to;
     const char *low = phema_number_format(&below, best->below);
     const char *high = phema_number_format(&above, best->above);
-    if (best->equal_from < best->equal_to)
-        phema_strbuf_printf(out, " (%s to %s are equally good within the noise)",
-                            phema_number_format(&from, best->equal_from),
-                            phema_number_format(&to, best->equal_to));
+    bool has_noise = searching->search.noise > 0;
+    if (best->is_flat)
+        phema_strbuf_puts(out, " (all scores are equal)");
+    else if (best->equal_from < best->equal_to)
+        phema_strbuf_printf(
+            out, " (%s to %s %s%s)", phema_number_format(&from, best->equal_from),
+            phema_number_format(&to, best->equal_to),
+            has_noise ? "are equally good within the noise" : "have equal scores",
+            has_noise || best->is_settled ? "" : "; more --evaluations may find a better one");
     else if (isnan(best->below) || isnan(best->above))
         phema_strbuf_printf(out, " (the %s end of --%s; a better one may lie beyond)",
                             isnan(best->below) ? "lower" : "upper",
@@ -286,9 +291,10 @@ static void write_best(struct phema_strbuf *out, const struct searching *searchi
         write_between(out, searching, best);
     if (best->is_newest_equal && best->score == best->newest)
         phema_strbuf_puts(out, "; newest is as good within the noise");
-    else if (best->is_newest_equal)
-        phema_strbuf_printf(out, "; newest, the snapshot %s, is as good within the noise",
-                            searching->newest);
+    else if (best->is_newest_equal && !best->is_flat)
+        phema_strbuf_printf(out, "; newest, the snapshot %s, %s", searching->newest,
+                            searching->search.noise > 0 ? "is as good within the noise"
+                                                        : "has the same score");
 }
 
 /* Scores of averages that differ by less than their error do not tell widths apart. */
@@ -341,7 +347,7 @@ static void write_score_json(struct phema_json_out *out, const struct searching 
     phema_json_out_close(out, '}');
 }
 
-/* The best width, what is as good within the noise, and how far apart averages are. */
+/* The best width, those that are as good, and how far apart averages are. */
 static void write_precision_json(struct phema_json_out *out, const struct searching *searching,
                                  const struct phema_search_best *best)
 {

@@ -383,17 +383,29 @@ find_newest(const struct phema_search *search, const struct phema_search_score *
     return NULL;
 }
 
-/* The last width on one side of the best one up to which all scores equal the best within the
- * noise. */
+/* Exactly, or within the noise. */
+static bool is_as_good(const struct phema_search *search, const struct phema_search_score *a,
+                       const struct phema_search_score *b)
+{
+    return a->score == b->score || is_equal_within_noise(search, a, b);
+}
+
+static bool are_all_equal(const struct phema_search *search,
+                          const struct phema_search_score *scores, size_t n, double score)
+{
+    for (size_t i = 0; i < n; i++)
+        if (phema_search_includes(search, scores[i].at) && scores[i].score != score)
+            return false;
+    return true;
+}
+
+/* The last width on one side of the best one up to which all scores are as good. */
 static double find_end_of_equals(const struct phema_search *search,
                                  const struct phema_search_score *scores, size_t n,
                                  const struct phema_search_score *best, enum side side)
 {
-    if (!(search->noise > 0))
-        return PHEMA_UNKNOWN;
     const struct phema_search_score *end = best, *next = NULL;
-    while ((next = find_next(search, scores, n, end, side)) &&
-           is_equal_within_noise(search, next, best))
+    while ((next = find_next(search, scores, n, end, side)) && is_as_good(search, next, best))
         end = next;
     return end->at.sigma_rel;
 }
@@ -424,7 +436,10 @@ bool phema_search_find_best(struct phema_search_best *out, const struct phema_se
         out->above = best.near[ABOVE]->at.sigma_rel;
     out->equal_from = find_end_of_equals(search, scores, n, width, BELOW);
     out->equal_to = find_end_of_equals(search, scores, n, width, ABOVE);
-    out->is_newest_equal = newest && is_equal_within_noise(search, newest, width);
+    if (!(search->noise > 0) && out->equal_from == out->equal_to)
+        out->equal_from = out->equal_to = PHEMA_UNKNOWN;
+    out->is_newest_equal = newest && is_as_good(search, newest, width);
+    out->is_flat = are_all_equal(search, scores, n, width->score);
     out->is_settled = is_settled(search, &best);
     return true;
 }

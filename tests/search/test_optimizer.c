@@ -303,6 +303,7 @@ static void widths_equal_within_the_noise_are_contiguous(void **state)
     assert_true(phema_search_find_best(&best, &search, scores, ARRAY_LEN(scores)));
     assert_true(isnan(best.equal_from) && isnan(best.equal_to));
     assert_false(best.is_newest_equal || best.is_settled);
+    assert_false(best.is_flat);
     search.noise = 0.01; /* 2 sqrt 2 of it is 0.0283 */
     search.has_newest = true;
     search.newest_time = 1;
@@ -310,6 +311,30 @@ static void widths_equal_within_the_noise_are_contiguous(void **state)
     assert_near(best.equal_from, 0.1, 0);
     assert_near(best.equal_to, 0.15, 0);
     assert_true(best.is_newest_equal && best.is_settled);
+}
+
+static void equal_scores_around_the_best_are_told(void **state)
+{
+    (void)state;
+    double widths[2];
+    struct phema_search search = range(widths, 2, 0.05, 0.25, 0.005);
+    struct phema_search_score scores[] = {{.at = {0.05, 1}, .score = 2},
+                                          {.at = {0.1, 1}, .score = 1},
+                                          {.at = {0.12, 1}, .score = 1},
+                                          {.at = {0.25, 1}, .score = 2},
+                                          {.at = {PHEMA_SEARCH_NEWEST, 1}, .score = 1}};
+    struct phema_search_best best;
+    search.has_newest = true;
+    search.newest_time = 1;
+    assert_true(phema_search_find_best(&best, &search, scores, ARRAY_LEN(scores)));
+    assert_true(best.score->at.sigma_rel == 0.1 && best.is_newest_equal && !best.is_flat);
+    assert_true(best.equal_from == 0.1 && best.equal_to == 0.12);
+    scores[0].score = scores[3].score = 1;
+    assert_true(phema_search_find_best(&best, &search, scores, ARRAY_LEN(scores)));
+    assert_true(best.equal_from == 0.05 && best.equal_to == 0.25 && best.is_flat);
+    scores[4].score = 3;
+    assert_true(phema_search_find_best(&best, &search, scores, ARRAY_LEN(scores)));
+    assert_false(best.is_flat);
 }
 
 /* ---- The newest snapshot ---- */
@@ -452,6 +477,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(noise_ends_the_search),
     cmocka_unit_test(lambdas_are_searched_on_both_sides_of_0),
     cmocka_unit_test(widths_equal_within_the_noise_are_contiguous),
+    cmocka_unit_test(equal_scores_around_the_best_are_told),
     cmocka_unit_test(the_newest_snapshot_is_scored_once_and_may_win),
     cmocka_unit_test(without_a_finite_score_nothing_is_best),
     cmocka_unit_test(the_narrowest_of_equal_scores_is_best),
