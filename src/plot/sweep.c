@@ -157,24 +157,32 @@ static void fit_axes(struct panel *panel, const struct scores *scores)
     panel->x.max = last + margin;
 }
 
+/* Whether the newest snapshot has a better score than this. */
+static bool is_newest_best(const struct scores *scores, double score, bool maximizes)
+{
+    return maximizes ? scores->newest > score : scores->newest < score; /* NaN: false */
+}
+
 static void draw(struct phema_picture *picture, const struct scores *scores, size_t at,
                  const struct phema_plot_sweep *sweep)
 {
+    const struct point *best = &scores->items[at];
+    bool is_newest = is_newest_best(scores, best->y, sweep->maximizes);
     struct panel shown = {.name = "score",
                           .height = SWEEP_BOX,
                           .x = {.label = WIDTH_LABEL},
                           .y = {.label = picture_text(picture, "%s (%s is better)",
                                                       sweep->label ? sweep->label : "score",
                                                       sweep->maximizes ? "higher" : "lower")}};
-    const struct choices choices = {.items = scores->items,
-                                    .n = scores->n,
-                                    .best = at,
-                                    .name = "scores",
-                                    .legend = "averages that were scored",
-                                    .best_name = "best",
-                                    .best_legend =
-                                        picture_text(picture, "best: sigma_rel %.4g, score %.6g",
-                                                     scores->items[at].x, scores->items[at].y)};
+    const struct choices choices = {
+        .items = scores->items,
+        .n = scores->n,
+        .best = at,
+        .name = "scores",
+        .legend = "averages that were scored",
+        .best_name = "best",
+        .best_legend = picture_text(picture, "best%s: sigma_rel %.4g, score %.6g",
+                                    is_newest ? " average" : "", best->x, best->y)};
     fit_axes(&shown, scores);
     struct panel *panel = picture_panel(picture, &shown);
     panel_choices(picture, panel, &choices);
@@ -183,7 +191,8 @@ static void draw(struct phema_picture *picture, const struct scores *scores, siz
     struct point ends[] = {{shown.x.min, scores->newest}, {shown.x.max, scores->newest}};
     const struct series line = {
         .name = PHEMA_NEWEST_WIDTH,
-        .legend = picture_text(picture, "the newest snapshot as it is: score %.6g", scores->newest),
+        .legend = picture_text(picture, "%sthe newest snapshot as it is%s score %.6g",
+                               is_newest ? "best: " : "", is_newest ? "," : ":", scores->newest),
         .pen = {.color = COLOR_BLACK, .width = 1.2, .opacity = 0.6, .dash = 5, .gap = 4},
         .points = ends,
         .n = ARRAY_LEN(ends)};
@@ -207,6 +216,8 @@ PHEMA_FALLIBLE phema_plot_sweep(struct phema_picture **out, struct phema_sweep_f
         size_t best = find_best(&scores, sweep->maximizes);
         *facts = (struct phema_sweep_facts){scores.n_left_out, scores.items[best].x,
                                             scores.items[best].y};
+        if (is_newest_best(&scores, facts->best_score, sweep->maximizes))
+            *facts = (struct phema_sweep_facts){scores.n_left_out, PHEMA_UNKNOWN, scores.newest};
         draw(picture, &scores, best, sweep);
     }
     free(scores.items);

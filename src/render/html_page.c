@@ -66,7 +66,10 @@ static void write_findings(struct phema_strbuf *out, const struct html_report *r
     if (!scores && !is_wrong && !report->errors_plan)
         return;
     phema_strbuf_puts(out, "<p class=\"found\">");
-    if (scores)
+    if (scores && isnan(scores->best_sigma_rel))
+        html_printf(out, "The best score, %.6g, is that of the newest snapshot as it is. ",
+                    scores->best_score);
+    else if (scores)
         html_printf(out, "The best score, %.6g, is that of sigma_rel %.4g. ", scores->best_score,
                     scores->best_sigma_rel);
     if (is_wrong)
