@@ -29,22 +29,41 @@ static double error_of(const struct phema_plan *plan, size_t j)
     return plan->targets[j].solution.predicted.total;
 }
 
-/* "Averages of sigma_rel 0.04 to 0.25 have ...": the widths around the least error. */
-static void write_widths(struct phema_strbuf *out, const struct phema_plan *plan)
+/* " at 3000 steps": the time of the errors by width; "" where all averages of the page are of the
+ * newest snapshot's. */
+static const char *show_time(struct phema_name_buffer *buffer, const struct html_report *report)
 {
+    const struct phema_series *series = report->series;
+    struct phema_name_buffer time;
+    double at = report->errors_plan->targets[0].named_time;
+    bool is_told = at != series->snapshots[series->n - 1].named_time;
+    for (size_t j = 0; report->plan && j < report->plan->m; j++)
+        is_told = is_told || report->plan->targets[j].named_time != at;
+    buffer->text[0] = '\0';
+    if (is_told)
+        (void)snprintf(buffer->text, sizeof(buffer->text), " at %s %s",
+                       phema_number_format(&time, at), report_named_unit(series));
+    return buffer->text;
+}
+
+/* "Averages of sigma_rel 0.04 to 0.25 have ...": the widths around the least error. */
+static void write_widths(struct phema_strbuf *out, const struct html_report *report)
+{
+    const struct phema_plan *plan = report->errors_plan;
     const struct phema_target *least = report_find_error(plan, 0, true);
+    struct phema_name_buffer time;
     if (!least)
         return;
     if (phema_series_is_raw(plan->series)) {
         html_printf(out,
                     "The snapshots are raw: merges of them, such as sma:4, have no error but their "
-                    "rounding. Averages of a sigma_rel have at least %.1e.",
-                    least->solution.predicted.total);
+                    "rounding. Averages of a sigma_rel%s have at least %.1e.",
+                    show_time(&time, report), least->solution.predicted.total);
         return;
     }
     if (least->solution.predicted.total > REPORT_FLAGGED_ERROR) {
-        html_printf(out, "Expect large errors: the least is %.1e, at sigma_rel %.3g.",
-                    least->solution.predicted.total, least->sigma_rel);
+        html_printf(out, "Expect large errors%s: the least is %.1e, at sigma_rel %.3g.",
+                    show_time(&time, report), least->solution.predicted.total, least->sigma_rel);
         return;
     }
     size_t first = (size_t)(least - plan->targets), last = first;
@@ -52,8 +71,9 @@ static void write_widths(struct phema_strbuf *out, const struct phema_plan *plan
         first--;
     while (last + 1 < plan->m && error_of(plan, last + 1) <= REPORT_FLAGGED_ERROR)
         last++;
-    html_printf(out, "Averages of sigma_rel %.3g to %.3g have an expected error below 0.1 %%.",
-                plan->targets[first].sigma_rel, plan->targets[last].sigma_rel);
+    html_printf(out, "Averages of sigma_rel %.3g to %.3g%s have an expected error below 0.1 %%.",
+                plan->targets[first].sigma_rel, plan->targets[last].sigma_rel,
+                show_time(&time, report));
 }
 
 /* A paragraph: which widths come out well, which one scored best, or that the series is wrong; then
@@ -75,7 +95,7 @@ static void write_findings(struct phema_strbuf *out, const struct html_report *r
     if (is_wrong)
         html_printf(out, "The snapshots do not fit their labels, so errors are unknown.");
     else if (report->errors_plan)
-        write_widths(out, report->errors_plan);
+        write_widths(out, report);
     if (plan && plan->checks.verdict == PHEMA_SERIES_FITS)
         html_printf(out, " The snapshots fit their labels.");
     phema_strbuf_puts(out, "</p>\n");
