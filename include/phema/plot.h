@@ -94,6 +94,7 @@ struct phema_plot_sweep {
 struct phema_sweep_facts {
     size_t n_left_out;                 /* lines whose score is empty or not finite */
     double best_sigma_rel, best_score; /* sigma_rel: NaN where the newest snapshot scores best */
+    double best_time;                  /* NaN: there is one curve */
 };
 
 /* Scores by width.

@@ -91,14 +91,12 @@ static void add_others(struct design_picture *drawn, struct panel *panel)
 
 static void draw_errors(struct design_picture *drawn)
 {
-    const struct choices choices = {
-        .items = drawn->items,
-        .n = drawn->n,
-        .best = drawn->chosen,
-        .name = "choices",
-        .legend = "choices: worst error of all averages",
-        .best_name = "chosen",
-        .best_legend = picture_text(drawn->picture, "chosen: %.1e", drawn->items[drawn->chosen].y)};
+    const struct choices choices = {.items = drawn->items,
+                                    .n = drawn->n,
+                                    .color = COLOR_BLUE,
+                                    .name = "choices",
+                                    .legend = "choices: worst error of all averages"};
+    const struct point chosen = drawn->items[drawn->chosen];
     double least = HUGE_VAL, most = 0;
     for (size_t i = 0; i < drawn->n; i++) {
         least = fmin(least, drawn->items[i].x);
@@ -113,6 +111,8 @@ static void draw_errors(struct design_picture *drawn)
                                 .y = {.label = "worst error", .is_log = true}};
     struct panel *panel = picture_panel(drawn->picture, &shown);
     panel_choices(drawn->picture, panel, &choices);
+    panel_best(drawn->picture, panel, chosen, "chosen",
+               picture_text(drawn->picture, "chosen: %.1e", chosen.y));
     add_others(drawn, panel);
     panel_fit_y(panel);
 }

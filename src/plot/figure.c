@@ -120,28 +120,32 @@ struct series *panel_series(struct phema_picture *picture, struct panel *panel,
 void panel_choices(struct phema_picture *picture, struct panel *panel,
                    const struct choices *choices)
 {
-    const struct series series[] = {
-        {.pen = {.color = COLOR_BLUE, .width = 1.4, .opacity = 0.6},
-         .points = choices->items,
-         .n = choices->n},
-        {.kind = SERIES_POINTS,
-         .name = choices->name,
-         .legend = choices->legend,
-         .pen = {.color = COLOR_BLUE, .opacity = 1},
-         .radius = 3.4,
-         .points = choices->items,
-         .n = choices->n},
-        {.kind = SERIES_POINTS,
-         .name = choices->best_name,
-         .legend = choices->best_legend,
-         .pen = {.color = COLOR_RED, .opacity = 1},
-         .radius = 5.5,
-         .marker = MARKER_DIAMOND,
-         .points = &choices->items[choices->best],
-         .n = 1},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(series); i++)
-        (void)panel_series(picture, panel, &series[i]);
+    const struct series line = {.pen = {.color = choices->color, .width = 1.4, .opacity = 0.6},
+                                .points = choices->items,
+                                .n = choices->n};
+    const struct series points = {.kind = SERIES_POINTS,
+                                  .name = choices->name,
+                                  .legend = choices->legend,
+                                  .pen = {.color = choices->color, .opacity = 1},
+                                  .radius = 3.4,
+                                  .points = choices->items,
+                                  .n = choices->n};
+    (void)panel_series(picture, panel, &line);
+    (void)panel_series(picture, panel, &points);
+}
+
+void panel_best(struct phema_picture *picture, struct panel *panel, struct point best,
+                const char *name, const char *legend)
+{
+    const struct series series = {.kind = SERIES_POINTS,
+                                  .name = name,
+                                  .legend = legend,
+                                  .pen = {.color = COLOR_RED, .opacity = 1},
+                                  .radius = 5.5,
+                                  .marker = MARKER_DIAMOND,
+                                  .points = &best,
+                                  .n = 1};
+    (void)panel_series(picture, panel, &series);
 }
 
 void panel_mark(struct phema_picture *picture, struct panel *panel, const struct mark *mark)

@@ -128,15 +128,18 @@ struct panel *picture_panel(struct phema_picture *picture, const struct panel *p
 struct series *panel_series(struct phema_picture *picture, struct panel *panel,
                             const struct series *series);
 void panel_mark(struct phema_picture *picture, struct panel *panel, const struct mark *mark);
-/* Points on a thin line, and one of them again, as the best. */
+/* Points on a thin line. */
 struct choices {
     struct point *items; /* [n] */
-    size_t n, best;
-    const char *name, *legend; /* of the points */
-    const char *best_name, *best_legend;
+    size_t n;
+    uint32_t color;
+    const char *name, *legend;
 };
 void panel_choices(struct phema_picture *picture, struct panel *panel,
                    const struct choices *choices);
+/* One of them again, as the best. */
+void panel_best(struct phema_picture *picture, struct panel *panel, struct point best,
+                const char *name, const char *legend);
 
 /* Sets the range of the y axis: all values of the panel's series, with 0 on a linear axis, widened
  * to round numbers. Takes NULL. */

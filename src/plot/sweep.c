@@ -11,13 +11,22 @@
 
 /* ---- Reading ---- */
 
+/* Each of them has a curve; more are not told apart. */
+#define MOST_TIMES 8
+
+struct scored {
+    double time;     /* 0: one curve for all */
+    struct point at; /* sigma_rel and score */
+};
+
 struct scores {
-    struct point *items; /* [n] sigma_rel and score; by width, then by score */
+    struct scored *items; /* [n] by time, then by width, then by score */
     size_t n, capacity;
+    size_t n_times;
     double newest;     /* score of the newest snapshot as it is; NaN: none */
     size_t n_left_out; /* lines without a finite score */
-    size_t sigma_column, score_column;
-    bool has_columns;
+    size_t sigma_column, score_column, time_column;
+    bool has_columns, has_times;
 };
 
 static struct phema_span field_at(struct phema_span line, size_t column)
@@ -43,8 +52,12 @@ static enum phema_status read_names(struct scores *scores, struct phema_span lin
             scores->sigma_column = column;
         else if (phema_bytes_are(field.data, field.size, "score"))
             scores->score_column = column;
-        else
+        else {
+            bool is_time = phema_bytes_are(field.data, field.size, "time");
+            scores->time_column = is_time ? column : scores->time_column;
+            scores->has_times = scores->has_times || is_time;
             continue;
+        }
         n_found++;
     }
     if (*is_names && n_found != 2)
@@ -57,6 +70,7 @@ static enum phema_status read_line(struct scores *scores, struct phema_span line
                                    struct phema_error *err)
 {
     struct point score = {0};
+    double time = 0;
     struct phema_name_buffer shown;
     struct phema_span width = field_at(line, scores->sigma_column);
     struct phema_span value = field_at(line, scores->score_column);
@@ -86,16 +100,37 @@ static enum phema_status read_line(struct scores *scores, struct phema_span line
         return phema_fail(err, PHEMA_ERR_FILE, "has more than %d scores", PHEMA_PLOT_MAX_SCORES);
     if (!phema_array_grow(&scores->items, &scores->capacity, scores->n, sizeof(*scores->items)))
         return phema_fail_memory(err);
-    scores->items[scores->n++] = score;
+    if (scores->has_times &&
+        (!phema_decimal_parse(&time, field_at(line, scores->time_column)) || !isfinite(time)))
+        time = 0;
+    scores->items[scores->n++] = (struct scored){time, score};
     return PHEMA_OK;
 }
 
 /* Compares scores as well, so that the result does not depend on how qsort orders equal items. */
-static int by_width(const void *a, const void *b)
+static int by_time_and_width(const void *a, const void *b)
 {
-    const struct point *first = a, *second = b;
-    int order = (first->x > second->x) - (first->x < second->x);
-    return order ? order : (first->y > second->y) - (first->y < second->y);
+    const struct scored *first = a, *second = b;
+    double differences[] = {first->time - second->time, first->at.x - second->at.x,
+                            first->at.y - second->at.y};
+    for (size_t i = 0; i < ARRAY_LEN(differences); i++)
+        if (differences[i] != 0)
+            return differences[i] > 0 ? 1 : -1;
+    return 0;
+}
+
+static void sort(struct scores *scores)
+{
+    scores->n_times = 1;
+    qsort(scores->items, scores->n, sizeof(*scores->items), by_time_and_width);
+    for (size_t i = 1; i < scores->n; i++)
+        scores->n_times += scores->items[i].time != scores->items[i - 1].time;
+    if (scores->n_times <= MOST_TIMES)
+        return;
+    for (size_t i = 0; i < scores->n; i++)
+        scores->items[i].time = 0;
+    scores->n_times = 1;
+    qsort(scores->items, scores->n, sizeof(*scores->items), by_time_and_width);
 }
 
 /* Empty lines and lines that begin with # are skipped. */
@@ -127,8 +162,8 @@ static size_t find_best(const struct scores *scores, bool maximizes)
 {
     size_t best = 0;
     for (size_t i = 1; i < scores->n; i++) {
-        double here = scores->items[i].y;
-        double there = scores->items[best].y;
+        double here = scores->items[i].at.y;
+        double there = scores->items[best].at.y;
         if (maximizes ? here > there : here < there)
             best = i;
     }
@@ -138,10 +173,12 @@ static size_t find_best(const struct scores *scores, bool maximizes)
 /* Adds a tenth of the spread around the scores; the range need not include 0. */
 static void fit_axes(struct panel *panel, const struct scores *scores)
 {
-    double min = HUGE_VAL, max = -HUGE_VAL;
+    double min = HUGE_VAL, max = -HUGE_VAL, first = HUGE_VAL, last = 0;
     for (size_t i = 0; i < scores->n; i++) {
-        min = fmin(min, scores->items[i].y);
-        max = fmax(max, scores->items[i].y);
+        min = fmin(min, scores->items[i].at.y);
+        max = fmax(max, scores->items[i].at.y);
+        first = fmin(first, scores->items[i].at.x);
+        last = fmax(last, scores->items[i].at.x);
     }
     min = fmin(min, scores->newest); /* fmin and fmax ignore NaN */
     max = fmax(max, scores->newest);
@@ -150,8 +187,6 @@ static void fit_axes(struct panel *panel, const struct scores *scores)
     border = fmax(border, size * 1e-9); /* ticks must stay distinct as doubles */
     panel->y.min = min - border;
     panel->y.max = max + border;
-    double first = scores->items[0].x;
-    double last = scores->items[scores->n - 1].x;
     double margin = fmax(last > first ? (last - first) / 20 : last / 10, 1e-280);
     panel->x.min = fmax(first - margin, 0);
     panel->x.max = last + margin;
@@ -163,10 +198,38 @@ static bool is_newest_best(const struct scores *scores, double score, bool maxim
     return maximizes ? scores->newest > score : scores->newest < score; /* NaN: false */
 }
 
+/* One for each time. */
+static void draw_curves(struct phema_picture *picture, struct panel *panel,
+                        const struct scores *scores)
+{
+    struct point *points = phema_arena_array(&picture->arena, scores->n, sizeof(*points));
+    struct phema_name_buffer time;
+    size_t curve = 0;
+    for (size_t i = 0, n = 0; points && i < scores->n; i++) {
+        points[n++] = scores->items[i].at;
+        if (i + 1 < scores->n && scores->items[i + 1].time == scores->items[i].time)
+            continue;
+        const char *shown = phema_number_format(&time, scores->items[i].time);
+        struct choices choices = {.items = points,
+                                  .n = n,
+                                  .color = palette_color(curve++, scores->n_times),
+                                  .name = "scores",
+                                  .legend = "averages that were scored"};
+        if (scores->n_times > 1) {
+            choices.name = picture_text(picture, "scores at %s", shown);
+            choices.legend = picture_text(picture, "averages at time %s that were scored", shown);
+        }
+        panel_choices(picture, panel, &choices);
+        n = 0;
+    }
+}
+
 static void draw(struct phema_picture *picture, const struct scores *scores, size_t at,
                  const struct phema_plot_sweep *sweep)
 {
-    const struct point *best = &scores->items[at];
+    const struct point *best = &scores->items[at].at;
+    struct phema_name_buffer time;
+    bool has_times = scores->n_times > 1;
     bool is_newest = is_newest_best(scores, best->y, sweep->maximizes);
     struct panel shown = {.name = "score",
                           .height = SWEEP_BOX,
@@ -174,18 +237,14 @@ static void draw(struct phema_picture *picture, const struct scores *scores, siz
                           .y = {.label = picture_text(picture, "%s (%s is better)",
                                                       sweep->label ? sweep->label : "score",
                                                       sweep->maximizes ? "higher" : "lower")}};
-    const struct choices choices = {
-        .items = scores->items,
-        .n = scores->n,
-        .best = at,
-        .name = "scores",
-        .legend = "averages that were scored",
-        .best_name = "best",
-        .best_legend = picture_text(picture, "best%s: sigma_rel %.4g, score %.6g",
-                                    is_newest ? " average" : "", best->x, best->y)};
     fit_axes(&shown, scores);
     struct panel *panel = picture_panel(picture, &shown);
-    panel_choices(picture, panel, &choices);
+    draw_curves(picture, panel, scores);
+    panel_best(picture, panel, *best, "best",
+               picture_text(picture, "best%s: sigma_rel %.4g%s%s, score %.6g",
+                            is_newest ? " average" : "", best->x, has_times ? " at time " : "",
+                            has_times ? phema_number_format(&time, scores->items[at].time) : "",
+                            best->y));
     if (isnan(scores->newest))
         return;
     struct point ends[] = {{shown.x.min, scores->newest}, {shown.x.max, scores->newest}};
@@ -209,15 +268,17 @@ PHEMA_FALLIBLE phema_plot_sweep(struct phema_picture **out, struct phema_sweep_f
         status = phema_fail(err, PHEMA_ERR_FILE, "expected lines of sigma_rel,score, found %s",
                             scores.n_left_out ? "none with a finite score" : "none");
     if (!status) {
-        qsort(scores.items, scores.n, sizeof(*scores.items), by_width);
+        sort(&scores);
         picture = picture_new(sweep->title);
     }
     if (picture) {
         size_t best = find_best(&scores, sweep->maximizes);
-        *facts = (struct phema_sweep_facts){scores.n_left_out, scores.items[best].x,
-                                            scores.items[best].y};
+        const struct scored *at = &scores.items[best];
+        *facts = (struct phema_sweep_facts){scores.n_left_out, at->at.x, at->at.y,
+                                            scores.n_times > 1 ? at->time : PHEMA_UNKNOWN};
         if (is_newest_best(&scores, facts->best_score, sweep->maximizes))
-            *facts = (struct phema_sweep_facts){scores.n_left_out, PHEMA_UNKNOWN, scores.newest};
+            *facts = (struct phema_sweep_facts){scores.n_left_out, PHEMA_UNKNOWN, scores.newest,
+                                                PHEMA_UNKNOWN};
         draw(picture, &scores, best, sweep);
     }
     free(scores.items);

@@ -83,6 +83,7 @@ static void write_findings(struct phema_strbuf *out, const struct html_report *r
     const struct phema_plan *plan = report->errors_plan ? report->errors_plan : report->plan;
     const struct phema_sweep_facts *scores = report->scores_facts;
     bool is_wrong = plan && plan->checks.verdict == PHEMA_SERIES_WRONG;
+    struct phema_name_buffer time;
     if (!scores && !is_wrong && !report->errors_plan)
         return;
     phema_strbuf_puts(out, "<p class=\"found\">");
@@ -90,8 +91,10 @@ static void write_findings(struct phema_strbuf *out, const struct html_report *r
         html_printf(out, "The best score, %.6g, is that of the newest snapshot as it is. ",
                     scores->best_score);
     else if (scores)
-        html_printf(out, "The best score, %.6g, is that of sigma_rel %.4g. ", scores->best_score,
-                    scores->best_sigma_rel);
+        html_printf(out, "The best score, %.6g, is that of sigma_rel %.4g%s%s. ",
+                    scores->best_score, scores->best_sigma_rel,
+                    isnan(scores->best_time) ? "" : " at time ",
+                    isnan(scores->best_time) ? "" : phema_number_format(&time, scores->best_time));
     if (is_wrong)
         html_printf(out, "The snapshots do not fit their labels, so errors are unknown.");
     else if (report->errors_plan)
