@@ -457,6 +457,16 @@ static size_t list_neighbours(struct phema_search_point points[3],
     return n;
 }
 
+/* Their candidates have the same tensors, whatever the exact averages are. */
+static bool have_equal_weights(const struct phema_plan *plan, size_t a, size_t b)
+{
+    const struct phema_target *first = &plan->targets[a], *second = &plan->targets[b];
+    bool are_equal = !plan->n_rules || first->is_stored == second->is_stored;
+    for (size_t k = 0; are_equal && k < plan->series->n; k++)
+        are_equal = first->solution.weights[k] == second->solution.weights[k];
+    return are_equal;
+}
+
 static enum phema_status compare_targets(struct comparison *compared, const struct phema_plan *plan,
                                          struct phema_error *err)
 {
@@ -467,6 +477,8 @@ static enum phema_status compare_targets(struct comparison *compared, const stru
         enum phema_status status = phema_plan_distance(&distance, plan, 0, j, err);
         if (status)
             return status;
+        if (have_equal_weights(plan, 0, j) && !isnan(distance))
+            distance = 0;
         if (!(distance < compared->distance || isnan(compared->distance)))
             continue;
         compared->at = search_point_of(&targets[0]);

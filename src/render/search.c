@@ -304,7 +304,13 @@ static void warn_of_errors(const struct render_style *style, const struct search
     struct phema_name_buffer at, other;
     if (compared->warning.data && !compared->warning.is_failed)
         render_warn(style, "%s", compared->warning.data);
-    if (compared->predicted_error > compared->distance)
+    if (!(compared->predicted_error > compared->distance))
+        return;
+    if (compared->distance == 0)
+        render_warn(style, "%s and %s are the same average: the scores do not tell them apart",
+                    candidate_format(&at, &compared->at),
+                    candidate_format(&other, &compared->other));
+    else
         render_warn(style,
                     "%s and %s differ by %.1e, less than the error expected of %.1e: the scores do "
                     "not tell them apart",
