@@ -71,7 +71,7 @@ struct phema_design_question {
     size_t n_targets;
     const double *ends; /* [n_ends] times of the wanted averages, ascending, the last one until */
     size_t n_ends;
-    double after; /* > 0: averages at any time from here on as well */
+    double after; /* > 0: averages at any time from here on as well, where a snapshot is needed */
     struct phema_design_motion motion;
     /* restrictions */
     uint64_t disk_bytes; /* of all snapshots */

@@ -117,13 +117,22 @@ static uint64_t least_bytes(const struct phema_design_question *question)
     size_t n_widths = question->n_fixed ? question->n_fixed : question->least_widths;
     return ((n_widths + question->has_raw) * question->model_elems * (bits / 8) +
             question->other_bytes) *
-           (times_count_ends(question) + question->n_useless);
+           (times_count_needed(question) + question->n_useless);
 }
 
 static enum phema_status fail_intervals(const struct phema_design_question *question,
                                         struct phema_error *err)
 {
     struct phema_name_buffer multiple, until;
+    if (question->after > 0) {
+        bool is_even = question->spacing == PHEMA_SPACING_EVEN;
+        return phema_fail_setting(err, PHEMA_ERR_TARGET, PHEMA_SET_AFTER,
+                                  "averages at any time from %s on need a snapshot by then%s",
+                                  phema_number_format(&multiple, question->after),
+                                  is_even ? "; no interval so short divides all wanted times and "
+                                            "fits the disk"
+                                          : ", which the disk does not hold");
+    }
     if (!(question->grain > 0))
         return phema_fail(err, PHEMA_ERR_TARGET,
                           "no interval between snapshots divides all wanted times and fits the "
@@ -142,7 +151,7 @@ static enum phema_status fail_disk(const struct phema_design_question *question,
                                    struct phema_error *err)
 {
     struct phema_name_buffer given, needed;
-    size_t n_ends = times_count_ends(question) + question->n_useless;
+    size_t n_ends = times_count_needed(question) + question->n_useless;
     uint64_t bytes = least_bytes(question);
     if (question->disk_bytes >= bytes)
         return fail_intervals(question, err);

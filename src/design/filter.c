@@ -441,15 +441,17 @@ static double next_of(const double *times, size_t n, size_t *at, double now)
     return *at < n ? times[*at] : HUGE_VAL;
 }
 
-/* Where averages at any time are wanted: half-way to the next snapshot. */
-static double next_between(const struct pass *pass, const struct filter_snapshots *snapshots,
-                           size_t time)
+/* Where averages at any time are wanted: the first of these times, and half-way from there or from
+ * the last snapshot to the coming one. A design with fewer snapshots has no fewer demands. */
+static double next_between(const struct pass *pass, double last_seen, double coming)
 {
     double after = pass->filter->question->after;
-    if (!(after > 0) || time == 0 || time == snapshots->n_times)
+    if (!(after > 0) || !isfinite(coming))
         return HUGE_VAL;
-    double middle = floor((snapshots->times[time - 1] + snapshots->times[time]) / 2);
-    return middle > pass->now && middle >= after ? middle : HUGE_VAL;
+    if (after > pass->now)
+        return after;
+    double middle = floor((fmax(last_seen, after) + coming) / 2);
+    return middle > pass->now ? middle : HUGE_VAL;
 }
 
 /* The snapshots of this time; false: none. */
@@ -482,27 +484,30 @@ static void follow(struct pass *pass, const struct filter_snapshots *snapshots,
     const struct phema_design_question *question = filter->question;
     size_t time = 0, end = 0, origin = 0, kept = 0;
     double last = snapshots->n_times ? snapshots->times[snapshots->n_times - 1] : 0;
+    double last_seen = 0;
     if (question->n_kept)
         last = fmax(last, filter->kept[question->n_kept - 1].t);
     for (;;) {
         double snapshot = next_of(snapshots->times, snapshots->n_times, &time, pass->now);
-        double middle = next_between(pass, snapshots, time);
+        if (kept < question->n_kept)
+            snapshot = fmin(snapshot, filter->kept[kept].t);
+        double between = next_between(pass, last_seen, snapshot);
         double next = fmin(snapshot, next_of(question->ends, question->n_ends, &end, pass->now));
         next = fmin(next, next_of(filter->origins, filter->n_origins, &origin, pass->now));
-        next = fmin(next, middle);
-        if (kept < question->n_kept)
-            next = fmin(next, filter->kept[kept].t);
+        next = fmin(next, between);
         if (!isfinite(next))
             break;
         advance(pass, next);
         bool is_snapshot = see_all(pass, snapshots, time, states, variances, &kept);
         if (is_snapshot && pass->n_frozen)
             thaw(pass, false);
-        bool is_end = next == middle || (end < question->n_ends && question->ends[end] == next) ||
+        if (is_snapshot)
+            last_seen = next;
+        bool is_end = next == between || (end < question->n_ends && question->ends[end] == next) ||
                       (is_snapshot && question->after > 0 && next >= question->after);
         if (!is_end)
             continue;
-        if (is_snapshot || next >= last)
+        if (is_snapshot || next >= last || !pass->is_begun) /* none before the first snapshot */
             record(pass, pass->followers, next);
         else
             freeze(pass, next);

@@ -94,7 +94,7 @@ static bool candidate_times(double *times, size_t *n, const struct candidate *ca
                             const struct phema_design_question *question)
 {
     *n = candidate_count_times(candidate, question);
-    if (*n == 0 || *n < times_count_ends(question))
+    if (*n == 0 || *n < times_count_needed(question))
         return false;
     if (question->spacing == PHEMA_SPACING_EVEN) {
         *n = times_even(times, *n, question);

@@ -20,9 +20,19 @@ uint64_t times_within(const struct phema_design_question *question, uint64_t byt
     return n > question->n_useless ? n - question->n_useless : 0;
 }
 
-size_t times_count_ends(const struct phema_design_question *question)
+/* Averages at any time from a first one on need a snapshot by then, and no wanted end is one. */
+static bool wants_early_one(const struct phema_design_question *question)
 {
-    size_t n = 0;
+    size_t e = 0;
+    while (e < question->n_ends && question->ends[e] <= question->begun)
+        e++;
+    return question->after > 0 && e < question->n_ends && question->ends[e] > question->after &&
+           (question->n_kept == 0 || question->kept[0].t > question->after);
+}
+
+size_t times_count_needed(const struct phema_design_question *question)
+{
+    size_t n = wants_early_one(question);
     for (size_t e = 0; e < question->n_ends; e++)
         n += question->ends[e] > question->begun;
     return n;
@@ -106,6 +116,8 @@ void times_spread(double *times, size_t n, const struct spread *spread,
     times[n - 1] = question->until;
     snap(times, n, question);
     qsort(times, n, sizeof(*times), phema_compare_doubles);
+    if (wants_early_one(question)) /* n is large enough, and the first one is no end */
+        times[0] = fmin(times[0], floor(question->after));
     separate(times, n, question->begun, question->until);
 }
 
@@ -116,6 +128,8 @@ size_t times_even(double *times, size_t n, const struct phema_design_question *q
         bool fits = every == floor(every) && every >= 1;
         if (question->grain > 0)
             fits = fits && fmod(every, question->grain) == 0;
+        if (wants_early_one(question))
+            fits = fits && every <= question->after;
         for (size_t e = 0; fits && e < question->n_ends; e++)
             fits = fmod(question->ends[e], every) == 0;
         if (!fits)

@@ -140,6 +140,8 @@ PHEMA_FALLIBLE design_use_run(struct design_asked *asked, const struct phema_lis
                              PHEMA_SET_UNTIL, phema_number_format(&later, 2 * last));
     }
     question->begun = last;
+    if (question->after > 0) /* none before the first snapshot */
+        question->after = fmax(question->after, asked->run->series->snapshots[0].time);
     question->n_useless = 0; /* they are there */
     size_t n_ends = 0;
     double *ends = phema_arena_array(&asked->arena, question->n_ends, sizeof(*ends));
