@@ -4,6 +4,7 @@
  * alike. */
 #include "phema/profile.h"
 
+#include "phema/number.h"
 #include "phema/quad.h"
 #include "phema/strbuf.h"
 
@@ -71,17 +72,17 @@ enum phema_status phema_gamma_from_half_life(double *gamma, double half_life, do
     if (!(t > 0) || isinf(t))
         return phema_fail(err, PHEMA_ERR_TARGET, "expected a time above 0, found %.17g", t);
     /* gamma = -1/2, the end of the square-integrable ones, has t (1 - 2^-2) */
+    struct phema_name_buffer given, time; /* the wrong number comes first */
     if (!(half_life > 0) || half_life >= 0.75 * t)
         return phema_fail(err, PHEMA_ERR_TARGET,
-                          "expected a half-life above 0 and below three quarters of the training "
-                          "time %.17g, found %.17g; no square-integrable power-function average "
-                          "is longer",
-                          t, half_life);
+                          "a half-life of %s is not above 0 and below three quarters of the "
+                          "training time %s; no square-integrable power-function average is longer",
+                          phema_number_format(&given, half_life), phema_number_format(&time, t));
     double found = -M_LN2 / log1p(-half_life / t) - 1;
     if (!(found < 0x1p53))
         return phema_fail(err, PHEMA_ERR_TARGET,
-                          "a half-life of %.17g is too short beside the training time %.17g",
-                          half_life, t);
+                          "a half-life of %s is too short beside the training time %s",
+                          phema_number_format(&given, half_life), phema_number_format(&time, t));
     *gamma = found;
     return PHEMA_OK;
 }

@@ -2,7 +2,9 @@
 /* edits.c - the command line of the user with one thing changed: an option or operand of the error.
  * No other option vanishes, and none gets another value that the message does not name. */
 #include <ctype.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "phema/number.h"
@@ -252,8 +254,58 @@ static bool shorten_range(struct phema_strbuf *out, const char *message, const c
     return is_range;
 }
 
-/* "0.05,0.5" with another value in the place of 0.5, which the message names; where the list holds
- * that one already, without 0.5. false: it names none. */
+/* Whether the message names a number from low to high. Examples ("such as 0.1") are no limits. */
+static bool names_limit(const char *message, double low, double high)
+{
+    static const char example[] = "such as ";
+    for (const char *at = message; *at; at++) {
+        bool is_word = at == message || at[-1] == ' ';
+        bool is_example = at >= message + strlen(example) &&
+                          strncmp(at - strlen(example), example, strlen(example)) == 0;
+        char *end = NULL;
+        double number = is_word && isdigit((unsigned char)*at) ? strtod(at, &end) : 0;
+        if (end && !is_inside_word(*end) && !is_example && number >= low && number <= high)
+            return true;
+    }
+    return false;
+}
+
+/* A message is about the first number of a list that is too large or too small. So are those beyond
+ * that one, and those that a limit in the message separates from the value: they would be refused
+ * next. */
+static bool is_refused_too(const char *message, double item, double wrong, double value)
+{
+    bool is_above = item > value, is_too_large = wrong > value;
+    if (is_too_large ? item >= wrong : item <= wrong)
+        return true;
+    if (is_above == is_too_large) /* the value may be the limit */
+        return item != value && names_limit(message, fmin(item, value), fmax(item, value));
+    double low = nextafter(fmin(item, value), HUGE_VAL);
+    return names_limit(message, low, nextafter(fmax(item, value), -HUGE_VAL));
+}
+
+/* false: not a number */
+static bool read_item(double *out, const char *text)
+{
+    struct phema_error ignored = {0};
+    char item[64];
+    size_t size = strcspn(text, ",");
+    return snprintf(item, sizeof(item), "%.*s", (int)size, text) < (int)sizeof(item) &&
+           !phema_number_parse(out, item, &ignored);
+}
+
+/* Whether the item at text is replaced as well as the wrong one. */
+static bool is_replaced(const char *message, const char *text, const char *wrong, const char *value)
+{
+    double number = 0, wrong_number = 0, new_number = 0;
+    return text == wrong || (read_item(&number, text) && read_item(&wrong_number, wrong) &&
+                             read_item(&new_number, value) && wrong_number != new_number &&
+                             is_refused_too(message, number, wrong_number, new_number));
+}
+
+/* "0.05,0.5,0.6" with another value in the place of 0.5, which the message names, and of those that
+ * would be refused next; where the list holds that value already, without them. false: it names
+ * none. */
 static bool replace_item(struct phema_strbuf *out, const char *message, const char *given,
                          const char *value)
 {
@@ -269,11 +321,12 @@ static bool replace_item(struct phema_strbuf *out, const char *message, const ch
         for (size_t at = 0; given[at];) {
             size_t size = strcspn(given + at, ",");
             bool is_same = strlen(value) == size && strncmp(given + at, value, size) == 0;
+            bool is_new = is_replaced(message, given + at, given + wrong_at, value);
             if (pass == 0)
-                is_there |= is_same && at != wrong_at;
-            else if (at != wrong_at)
+                is_there |= is_same && !is_new;
+            else if (!is_new)
                 phema_strbuf_printf(out, "%s%.*s", out->size ? "," : "", (int)size, given + at);
-            else if (!is_there)
+            else if (at == wrong_at && !is_there)
                 phema_strbuf_printf(out, "%s%s", out->size ? "," : "", value);
             at += size + (given[at + size] == ',');
         }

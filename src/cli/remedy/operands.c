@@ -162,6 +162,19 @@ static bool suggest_below(struct phema_error *err, const char *operand)
     return is_below;
 }
 
+/* Whether the command still fails, or compares a file with itself, where path is this operand. */
+static bool is_of_no_use(const struct cli_line *line, int at, const char *path)
+{
+    for (struct cli_word word = {0}; cli_next_word(&word, line);) {
+        const char *other = word.text;
+        if (word.is_operand && word.at != at &&
+            (strcmp(other, path) == 0 ||
+             (phema_path_is_directory(other) && !phema_directory_has_model(other, true))))
+            return true;
+    }
+    return false;
+}
+
 /* A similar name may be that of another training. */
 static void ask_whether(struct phema_error *err, const char *path)
 {
@@ -203,6 +216,9 @@ void remedy_suggest_path(struct phema_error *err, const struct cli_line *line)
             return;
         else
             write_last_checkpoint(&path, operand, strcmp(line->verb->name, "verify") == 0);
+        if (path.data && is_there && strcmp(line->verb->name, "diff") == 0 &&
+            is_of_no_use(line, at, path.data))
+            phema_strbuf_clear(&path);
         if (!path.data && is_there && strcmp(line->verb->name, "inspect") != 0)
             (void)cli_suggest_command(err, PHEMA_ERR_FILE, "posthoc-ema inspect", operand);
         bool is_found = path.data && !path.is_failed && phema_path_exists(path.data);
