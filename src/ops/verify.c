@@ -83,14 +83,40 @@ static bool is_about(const char *message, const char *snapshots)
     return strncmp(message, path, size) == 0 && (message[size] == ':' || message[size] == '/');
 }
 
-/* Finds the first path in a message; line numbers are skipped. */
-static void find_place(struct phema_name_buffer *place, const char *message)
+/* Whether the text is the path, or a SPEC that ends with it ("table:FILE"). */
+static bool ends_with_path(const char *text, const char *path)
+{
+    size_t size = strlen(text), path_size = strlen(path);
+    if (size < path_size || strcmp(text + size - path_size, path) != 0)
+        return false;
+    return size == path_size || strchr(":=", text[size - path_size - 1]) != NULL;
+}
+
+/* Whether the recorded command itself names a file that is not there. */
+static bool is_in_command(const struct phema_request *request, const char *path)
+{
+    const struct phema_plan_options *plan = &request->plan;
+    const char *const texts[] = {plan->weights_file, plan->schedule};
+    bool is_named = false;
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+        is_named |= texts[i] && ends_with_path(texts[i], path);
+    for (size_t i = 0; i < plan->n_profiles; i++)
+        is_named |= ends_with_path(plan->profiles[i], path);
+    for (size_t i = 0; i < plan->series.n_input_profiles; i++)
+        is_named |= ends_with_path(plan->series.input_profiles[i], path);
+    return *path && is_named;
+}
+
+/* Finds the first path in a message; line numbers are skipped. One that is not there may be a word
+ * of a file, a manifest for example, unless the command has it. */
+static void find_place(struct phema_name_buffer *place, const char *message,
+                       const struct phema_request *request)
 {
     for (int i = 0; i < 3; i++) { /* "--profile: 'table:FILE': FILE: ..." */
         const char *colon = strstr(message, ": ");
         char *path = colon ? strndup(message, (size_t)(colon - message)) : NULL;
         struct stat st;
-        bool is_path = path && lstat(path, &st) == 0;
+        bool is_path = path && (lstat(path, &st) == 0 || is_in_command(request, path));
         if (is_path)
             (void)phema_name_escape(place, path, strlen(path));
         free(path);
@@ -103,9 +129,10 @@ static void find_place(struct phema_name_buffer *place, const char *message)
 /* A provenance may come from anyone and may name any file: a list, a manifest, weights, a table.
  * Error messages quote such files where they are malformed. So only the path is shown when the
  * recorded command fails. Snapshots that the user has named are quoted. */
-static enum phema_status hide_contents(const struct phema_verify_options *options,
+static enum phema_status hide_contents(const struct phema_verifying *verifying,
                                        enum phema_status status, struct phema_error *err)
 {
+    const struct phema_verify_options *options = verifying->options;
     static const char *const kinds[] = {
         [PHEMA_NO] = "the snapshots have other tensors",
         [PHEMA_ERR_USAGE] = "is not accepted by this version",
@@ -118,7 +145,7 @@ static enum phema_status hide_contents(const struct phema_verify_options *option
     if (is_of_user || (size_t)status >= ARRAY_LEN(kinds) || !kinds[status])
         return status;
     struct phema_name_buffer place = {"what its command names"};
-    find_place(&place, err->message);
+    find_place(&place, err->message, &verifying->request);
     return phema_fail(err, status,
                       "%s: cannot be made again: %s: %s; the contents of files that a provenance "
                       "names are not shown, but with %s those of SNAPSHOTS",
@@ -139,7 +166,7 @@ static enum phema_status read_record(struct phema_verifying *verifying, struct p
     if (status == PHEMA_ERR_FILE || status == PHEMA_ERR_RESOURCE)
         return phema_fail_in(err, status, "%s: provenance", options->out);
     if (status)
-        return hide_contents(options, status, err);
+        return hide_contents(verifying, status, err);
     const char *format = phema_checkpoint_format(verifying->recorded->checkpoint);
     if (request->outputs.shard_bytes && strcmp(format, "sharded") != 0)
         return phema_fail(
@@ -191,7 +218,7 @@ static enum phema_status fail_target(const struct phema_verifying *verifying,
             }
     struct phema_name_buffer shown;
     if (!n)
-        return hide_contents(verifying->options, status, err);
+        return hide_contents(verifying, status, err);
     const char *name = recorded->inputs[first].file;
     return phema_fail(err, PHEMA_ERR_INPUTS,
                       "%s: %zu of its %zu snapshots %s not there, such as '%s'",
@@ -232,7 +259,7 @@ static enum phema_status make_plan(struct phema_verifying *verifying,
     if (recorded->inputs[0].digest)
         status = phema_series_identify(prepared->plan->series, err);
     if (status)
-        return hide_contents(verifying->options, status, err);
+        return hide_contents(verifying, status, err);
     status = phema_provenance_check_inputs(recorded, prepared->plan, target, err);
     if (!status)
         status = phema_provenance_check_labels(recorded, err);
@@ -248,7 +275,7 @@ static enum phema_status make_plan(struct phema_verifying *verifying,
         return status;
     status = phema_prepare_outputs(prepared, &verifying->request, verifying->request.outputs.out,
                                    replay, err);
-    return status ? hide_contents(verifying->options, status, err) : PHEMA_OK;
+    return status ? hide_contents(verifying, status, err) : PHEMA_OK;
 }
 
 /* ---- The comparison ---- */
@@ -306,7 +333,7 @@ static enum phema_status judge(struct phema_verifying *verifying, enum phema_sta
 {
     const struct phema_verify_options *options = verifying->options;
     if (status && !verifying->recorded->inputs[0].digest && !options->snapshots)
-        return hide_contents(options, status, err); /* their contents must not be shown */
+        return hide_contents(verifying, status, err); /* their contents must not be shown */
     if (status)
         return status == PHEMA_NO ? phema_fail_in(err, status, "%s", options->out) : status;
     status = find_changed(verifying, err);
