@@ -10,24 +10,24 @@ cd "$1" || exit 1
 # folder, lines, files
 budgets='
 python/posthocema  4000  15
-include           7531  61
-src             105794 448
+include           7540  61
+src             106205 448
 src/accumulate    1459  10
 src/api           1444   7
 src/base          4806  27
-src/cli           7321  35
-src/design        1748   7
+src/cli           7390  35
+src/design        1778   7
 src/formats      12617  54
 src/gen           1651   6
 src/gpu           2033  12
-src/ops           6367  30
+src/ops           6468  30
 src/output        5911  21
 src/plan          7073  27
-src/plot          2955  14
-src/profile       2802  11
-src/render        6191  20
+src/plot          3034  14
+src/profile       2803  11
+src/render        6229  20
 src/schedule       635   4
-src/search        1838   4
+src/search        1931   4
 src/series       15285  57
 src/solver        8497  33
 src/synth         8442  43
