@@ -122,20 +122,6 @@ static bool may_be_output(const char *path, const struct phema_checkpoint_option
     return is_damaged || is_output(path, options);
 }
 
-/* Whether names in the directory are those of checkpoints. */
-static bool holds_checkpoints(const char *path)
-{
-    DIR *directory = opendir(path);
-    const struct dirent *entry;
-    bool has_any = false;
-    while (directory && !has_any && (entry = readdir(directory)))
-        has_any = entry->d_name[0] != '.' &&
-                  phema_format_from_path(NULL, entry->d_name, PHEMA_NAMES_SNAPSHOT);
-    if (directory)
-        (void)closedir(directory);
-    return has_any;
-}
-
 static int compare_paths(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
@@ -161,10 +147,6 @@ PHEMA_FALLIBLE phema_outputs_list(const char ***paths, size_t *n, struct phema_a
     }
     if (directory)
         (void)closedir(directory);
-    bool has_no_output = directory && *n == first && !phema_directory_has_model(path, true);
-    if (has_no_output && holds_checkpoints(path))
-        return phema_fail(err, PHEMA_ERR_FILE,
-                          "%s: holds checkpoints, but no output of posthoc-ema", path);
     if (*n == first && !arena->is_failed) { /* the path itself, whatever is wrong with it */
         *paths = phema_arena_grow(arena, *paths, *n, sizeof(**paths));
         if (*paths)
