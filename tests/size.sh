@@ -11,7 +11,7 @@ cd "$1" || exit 1
 budgets='
 python/posthocema  4000  15
 include           7540  61
-src             106205 448
+src             106187 448
 src/accumulate    1459  10
 src/api           1444   7
 src/base          4806  27
@@ -20,7 +20,7 @@ src/design        1778   7
 src/formats      12617  54
 src/gen           1651   6
 src/gpu           2033  12
-src/ops           6468  30
+src/ops           6450  30
 src/output        5911  21
 src/plan          7073  27
 src/plot          3034  14
