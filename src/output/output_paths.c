@@ -32,10 +32,11 @@ static bool find_form(enum phema_output_form *form, const char **extension, cons
 /* Time and width in file names: at least seven digits, at least three decimals. */
 static void format_time(char *buffer, size_t size, double time)
 {
+    struct phema_name_buffer shown; /* 3000.4, not 3000.4000000000001 */
     if (time == floor(time))
         (void)snprintf(buffer, size, "%07.0f", time);
     else
-        (void)snprintf(buffer, size, "%.17g", time);
+        (void)snprintf(buffer, size, "%s", phema_number_format(&shown, time));
 }
 
 static void format_sigma(char *buffer, size_t size, double sigma_rel)
