@@ -73,13 +73,22 @@ static enum phema_status print(const struct plan_values *args,
     return cli_print(&text, &args->common.style, err);
 }
 
+/* The output where OUT is left out, of the kind that the options ask for. */
+static const char *default_out(const struct phema_plan_options *plan,
+                               const struct phema_outputs_options *outputs)
+{
+    if (outputs->shard_bytes || outputs->ranks)
+        return plan->is_conversion ? "out/" : "phema-{time}-{sigma}/";
+    return plan->is_conversion ? "out.safetensors" : "phema-{time}-{sigma}.safetensors";
+}
+
 static enum phema_status predict(const struct plan_values *args, struct phema_prepared *prepared,
                                  struct phema_memory_profile *memory, double start_s,
                                  struct phema_error *err)
 {
-    const char *out = args->run.outputs.out                  ? args->run.outputs.out
-                      : args->run.plan.options.is_conversion ? "out.safetensors"
-                                                             : "phema-{time}-{sigma}.safetensors";
+    const char *out = args->run.outputs.out
+                          ? args->run.outputs.out
+                          : default_out(&args->run.plan.options, &args->run.outputs);
     struct phema_request request;
     struct render_listener listener;
     render_listen(&listener, &args->common.style);
