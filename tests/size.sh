@@ -11,17 +11,17 @@ cd "$1" || exit 1
 budgets='
 python/posthocema  4000  15
 include           7540  61
-src             106187 448
+src             106197 448
 src/accumulate    1459  10
 src/api           1444   7
 src/base          4806  27
-src/cli           7390  35
+src/cli           7399  35
 src/design        1778   7
 src/formats      12617  54
 src/gen           1651   6
 src/gpu           2033  12
 src/ops           6450  30
-src/output        5911  21
+src/output        5912  21
 src/plan          7073  27
 src/plot          3034  14
 src/profile       2803  11
