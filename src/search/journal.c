@@ -1,107 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 /* journal.c - scores.csv: appends scores and reads them back. Every line is appended in one write
  * and synced before the next step, so a killed run loses only its current candidate. */
-#include "phema/search.h"
+#include "journal_lines.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "phema/array.h"
 #include "phema/json.h"
 #include "phema/number.h"
-#include "phema/setting.h"
 
 #define FIRST   "# posthoc-ema search 1\n"
 #define COMMAND "# command "
 #define OPTIONS "# options "
 #define SERIES  "# snapshots "
-#define COLUMNS ",time,score,seconds,predicted_error"
-#define MADE    "# made "
-#define REMOVED "# removed "
-
-#define HEADER_LINES 5
 
 /* Thousands of scores; larger files are not journals. */
 #define MAX_BYTES ((off_t)16 << 20)
-
-struct phema_journal {
-    char *path;
-    int file;
-    off_t size;
-    bool is_line;
-    struct phema_search_score *scores;
-    size_t n, capacity;
-    struct phema_search_made *made;
-    size_t n_made, made_capacity;
-};
-
-/* ---- Lists in memory ---- */
-
-/* The index of the score, n if it is absent. */
-static size_t find_score(const struct phema_journal *journal, struct phema_search_point at)
-{
-    size_t i = 0;
-    while (i < journal->n && !phema_search_point_equals(journal->scores[i].at, at))
-        i++;
-    return i;
-}
-
-/* Adds a score, which replaces an earlier score of the same point. */
-static enum phema_status add_score(struct phema_journal *journal,
-                                   const struct phema_search_score *score, struct phema_error *err)
-{
-    size_t i = find_score(journal, score->at);
-    if (i < journal->n) {
-        journal->scores[i] = *score;
-        return PHEMA_OK;
-    }
-    if (!phema_array_grow(&journal->scores, &journal->capacity, journal->n,
-                          sizeof(*journal->scores)))
-        return phema_fail_memory(err);
-    journal->scores[journal->n++] = *score;
-    return PHEMA_OK;
-}
-
-static enum phema_status add_made(struct phema_journal *journal, struct phema_search_point at,
-                                  const char *name, struct phema_error *err)
-{
-    if (!phema_array_grow(&journal->made, &journal->made_capacity, journal->n_made,
-                          sizeof(*journal->made)))
-        return phema_fail_memory(err);
-    char *copy = strdup(name);
-    if (!copy)
-        return phema_fail_memory(err);
-    journal->made[journal->n_made++] = (struct phema_search_made){at, copy};
-    return PHEMA_OK;
-}
-
-static void drop_made(struct phema_journal *journal, const char *name)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < journal->n_made; i++) {
-        if (strcmp(journal->made[i].name, name) == 0)
-            free(journal->made[i].name);
-        else
-            journal->made[n++] = journal->made[i];
-    }
-    journal->n_made = n;
-}
 
 static enum phema_status fail_errno(const struct phema_journal *journal, const char *what,
                                     struct phema_error *err)
 {
     return phema_fail(err, PHEMA_ERR_OUTPUT, "%s: %s: %s", journal->path, what, strerror(errno));
-}
-
-static const char *first_column(bool is_line)
-{
-    return is_line ? "lambda" : "sigma_rel";
 }
 
 /* ---- Writing ---- */
@@ -144,7 +68,7 @@ static void write_header(struct phema_strbuf *out, const struct phema_journal_he
     json.needs_comma = false;
     phema_json_out_string(&json, NULL, header->options);
     phema_strbuf_printf(out, "\n" SERIES "%s\n%s" COLUMNS "\n", header->snapshots,
-                        first_column(header->is_line));
+                        journal_first_column(header->is_line));
 }
 
 /* The newest snapshot is 0, or null beside lambdas. */
@@ -192,7 +116,7 @@ PHEMA_FALLIBLE phema_journal_add(struct phema_journal *journal,
         isnan(score->predicted_error) ? "" : phema_number_format(&error, score->predicted_error));
     enum phema_status status = append(journal, &line, err);
     phema_strbuf_clear(&line);
-    return status ? status : add_score(journal, score, err);
+    return status ? status : journal_add_score(journal, score, err);
 }
 
 PHEMA_FALLIBLE phema_journal_add_made(struct phema_journal *journal, struct phema_search_point at,
@@ -204,7 +128,7 @@ PHEMA_FALLIBLE phema_journal_add_made(struct phema_journal *journal, struct phem
     write_made(&line, journal, at, name);
     enum phema_status status = append(journal, &line, err);
     phema_strbuf_clear(&line);
-    return status ? status : add_made(journal, at, name, err);
+    return status ? status : journal_keep_made(journal, at, name, err);
 }
 
 PHEMA_FALLIBLE phema_journal_remove_made(struct phema_journal *journal, const char *name,
@@ -218,192 +142,8 @@ PHEMA_FALLIBLE phema_journal_remove_made(struct phema_journal *journal, const ch
     enum phema_status status = append_unsynced(journal, &line, err); /* the next line syncs it */
     phema_strbuf_clear(&line);
     if (!status)
-        drop_made(journal, name);
+        journal_drop_made(journal, name);
     return status;
-}
-
-/* ---- Reading ---- */
-
-/* A width above 0 or any lambda, or the newest snapshot. */
-static bool read_width(double *sigma_rel, struct phema_span field, bool is_line)
-{
-    *sigma_rel = PHEMA_SEARCH_NEWEST;
-    if (phema_bytes_are(field.data, field.size, PHEMA_NEWEST_WIDTH))
-        return true;
-    return phema_decimal_parse(sigma_rel, field) && isfinite(*sigma_rel) &&
-           (is_line || *sigma_rel > 0);
-}
-
-/* The columns after the score may be missing. */
-static bool read_score(struct phema_search_score *out, struct phema_span line, bool is_line)
-{
-    *out = (struct phema_search_score){.predicted_error = PHEMA_UNKNOWN};
-    if (!read_width(&out->at.sigma_rel, phema_span_split(&line, ','), is_line) ||
-        !phema_decimal_parse(&out->at.time, phema_span_split(&line, ',')) ||
-        !phema_decimal_parse(&out->score, phema_span_split(&line, ',')))
-        return false;
-    struct phema_span seconds = phema_span_split(&line, ','), error = phema_span_split(&line, ',');
-    return (!seconds.size || phema_decimal_parse(&out->seconds, seconds)) &&
-           (!error.size || phema_decimal_parse(&out->predicted_error, error)) && !line.size &&
-           isfinite(out->at.time);
-}
-
-static bool is_name(const char *name, size_t size)
-{
-    return name && size && !memchr(name, '/', size) && !memchr(name, '\0', size) &&
-           strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
-}
-
-static bool read_place(double *out, const struct phema_json *value, bool is_line)
-{
-    if (is_line && phema_json_type(value) == PHEMA_JSON_NULL)
-        return true;
-    bool is_number = phema_json_number(out, value);
-    if (*out == 0 && !is_line)
-        *out = PHEMA_SEARCH_NEWEST;
-    return is_number;
-}
-
-/* [sigma_rel, time, "name"] */
-static enum phema_status read_made(struct phema_journal *journal, struct phema_span text,
-                                   struct phema_error *err)
-{
-    struct phema_json *parsed = NULL;
-    enum phema_status status = phema_json_parse(&parsed, text, err);
-    if (status)
-        return status;
-    size_t size = 0;
-    struct phema_search_point at = {PHEMA_SEARCH_NEWEST, 0};
-    const char *name = phema_json_string(phema_json_at(parsed, 2), &size);
-    if (phema_json_length(parsed) != 3 || !is_name(name, size) ||
-        !read_place(&at.sigma_rel, phema_json_at(parsed, 0), journal->is_line) ||
-        !phema_json_number(&at.time, phema_json_at(parsed, 1)))
-        status = phema_fail(err, PHEMA_ERR_FILE, "expected [sigma_rel, time, \"name of a file\"]");
-    else
-        status = add_made(journal, at, name, err);
-    phema_json_free(parsed);
-    return status;
-}
-
-/* ["name"] */
-static enum phema_status read_removed(struct phema_journal *journal, struct phema_span text,
-                                      struct phema_error *err)
-{
-    struct phema_json *parsed = NULL;
-    enum phema_status status = phema_json_parse(&parsed, text, err);
-    if (status)
-        return status;
-    size_t size = 0;
-    const char *name = phema_json_string(phema_json_at(parsed, 0), &size);
-    if (phema_json_length(parsed) != 1 || !is_name(name, size))
-        status = phema_fail(err, PHEMA_ERR_FILE, "expected [\"name of a file\"]");
-    else
-        drop_made(journal, name);
-    phema_json_free(parsed);
-    return status;
-}
-
-static bool begins_with(struct phema_span line, const char *start)
-{
-    return line.size >= strlen(start) && memcmp(line.data, start, strlen(start)) == 0;
-}
-
-static enum phema_status read_line(struct phema_journal *journal, struct phema_span line,
-                                   struct phema_error *err)
-{
-    if (line.size && line.data[line.size - 1] == '\r')
-        line.size--;
-    bool is_made = begins_with(line, MADE);
-    if (is_made || begins_with(line, REMOVED)) {
-        size_t skipped = strlen(is_made ? MADE : REMOVED);
-        const struct phema_span rest = {line.data + skipped, line.size - skipped};
-        return is_made ? read_made(journal, rest, err) : read_removed(journal, rest, err);
-    }
-    if (line.size == 0 || line.data[0] == '#')
-        return PHEMA_OK;
-    struct phema_search_score score;
-    struct phema_name_buffer shown;
-    if (!read_score(&score, line, journal->is_line))
-        return phema_fail(err, PHEMA_ERR_FILE, "expected %s" COLUMNS ", found '%s'",
-                          first_column(journal->is_line),
-                          phema_name_escape(&shown, (const char *)line.data, line.size));
-    return add_score(journal, &score, err);
-}
-
-/* line: of the header */
-static enum phema_status fail_difference(size_t line, struct phema_error *err)
-{
-    char of[PHEMA_NAME_SHOWN];
-    if (line == 1)
-        (void)snprintf(of, sizeof(of), "those of another %s or %s",
-                       phema_setting_name(PHEMA_SET_EXEC),
-                       phema_setting_name(PHEMA_SET_SCORE_REGEX));
-    else if (line == 2)
-        (void)snprintf(of, sizeof(of), "of averages that were made with other options");
-    else
-        (void)snprintf(of, sizeof(of), "of other snapshots, or of another file of %s or %s",
-                       phema_setting_name(PHEMA_SET_INTO), phema_setting_name(PHEMA_SET_SCHEDULE));
-    return phema_fail(err, PHEMA_ERR_INPUTS,
-                      "its scores are %s; give another OUT, or %s to begin anew", of,
-                      phema_setting_name(PHEMA_SET_FORCE));
-}
-
-/* Removes the header from the text and compares it line by line; the message names the first
- * difference. */
-static enum phema_status check_header(struct phema_span *text, struct phema_span header,
-                                      struct phema_error *err)
-{
-    for (size_t i = 0; i < HEADER_LINES; i++) {
-        struct phema_span wanted = phema_span_split(&header, '\n');
-        struct phema_span found = phema_span_split(text, '\n');
-        if (found.data && found.size == wanted.size &&
-            memcmp(found.data, wanted.data, wanted.size) == 0)
-            continue;
-        if (i == 0 || i == HEADER_LINES - 1) /* a file of another program, or a damaged journal */
-            return phema_fail(err, i ? PHEMA_ERR_FILE : PHEMA_ERR_OUTPUT,
-                              "line %zu: expected '%.*s'; no search has written this file", i + 1,
-                              (int)wanted.size, (const char *)wanted.data);
-        return fail_difference(i, err);
-    }
-    return PHEMA_OK;
-}
-
-/* Reads the lines after the header. */
-static enum phema_status read_lines(struct phema_journal *journal, struct phema_span text,
-                                    struct phema_error *err)
-{
-    for (size_t number = HEADER_LINES + 1; text.size; number++) {
-        enum phema_status status = read_line(journal, phema_span_split(&text, '\n'), err);
-        if (status)
-            return phema_fail_in(err, status, "line %zu", number);
-    }
-    return PHEMA_OK;
-}
-
-/* Reads only the valid "# made" and "# removed" lines. */
-static enum phema_status read_made_lines(struct phema_journal *journal, struct phema_span text,
-                                         struct phema_error *err)
-{
-    while (text.size) {
-        struct phema_span line = phema_span_split(&text, '\n');
-        struct phema_error unused;
-        bool is_read = begins_with(line, MADE) || begins_with(line, REMOVED);
-        if (is_read && read_line(journal, line, &unused) == PHEMA_ERR_RESOURCE)
-            return phema_fail_memory(err);
-    }
-    return PHEMA_OK;
-}
-
-/* True for a file of comments and column names only. */
-static bool has_no_scores(struct phema_span text)
-{
-    while (text.size) {
-        struct phema_span line = phema_span_split(&text, '\n');
-        if (line.size && line.data[0] != '#' && !begins_with(line, "sigma_rel" COLUMNS) &&
-            !begins_with(line, "lambda" COLUMNS))
-            return false;
-    }
-    return true;
 }
 
 /* ---- Opening ---- */
@@ -491,7 +231,7 @@ static enum phema_status begin_anew(struct phema_journal *journal, const struct 
                           "%s: holds what no search has written, and is not replaced; remove it or "
                           "give another OUT",
                           journal->path);
-    enum phema_status status = read_made_lines(journal, whole_lines(text), err);
+    enum phema_status status = journal_read_made_lines(journal, whole_lines(text), err);
     return status ? status : restart(journal, header, err);
 }
 
@@ -504,12 +244,13 @@ static enum phema_status recover(struct phema_journal *journal, bool *was_cut,
     const struct phema_span whole = whole_lines(text);
     const struct phema_span wanted = {(const uint8_t *)header->data, header->size};
     struct phema_span lines = whole;
-    enum phema_status status = check_header(&lines, wanted, err);
-    if (status == PHEMA_ERR_INPUTS && has_no_scores(whole)) /* nothing is lost, for example after a
+    enum phema_status status = journal_check_header(&lines, wanted, err);
+    if (status == PHEMA_ERR_INPUTS &&
+        journal_has_no_scores(whole)) /* nothing is lost, for example after a
                                                              * mistake in the command */
         return begin_anew(journal, text, header, err);
     if (!status)
-        status = read_lines(journal, lines, err);
+        status = journal_read_lines(journal, lines, err);
     if (status)
         return phema_fail_in(err, status, "%s", journal->path);
     *was_cut = whole.size < text->size;
@@ -585,7 +326,7 @@ const struct phema_search_score *phema_journal_scores(const struct phema_journal
 
 bool phema_journal_has_score(const struct phema_journal *journal, struct phema_search_point at)
 {
-    return find_score(journal, at) < journal->n;
+    return journal_find_score(journal, at) < journal->n;
 }
 
 size_t phema_journal_count(const struct phema_journal *journal, const struct phema_search *search)
