@@ -50,15 +50,19 @@ PHEMA_FALLIBLE journal_keep_made(struct phema_journal *journal, struct phema_sea
     return PHEMA_OK;
 }
 
+/* The name may be that of one of them. */
 void journal_drop_made(struct phema_journal *journal, const char *name)
 {
     size_t n = 0;
     for (size_t i = 0; i < journal->n_made; i++) {
-        if (strcmp(journal->made[i].name, name) == 0)
-            free(journal->made[i].name);
-        else
-            journal->made[n++] = journal->made[i];
+        struct phema_search_made made = journal->made[i];
+        if (strcmp(made.name, name) == 0)
+            continue;
+        journal->made[i] = journal->made[n];
+        journal->made[n++] = made;
     }
+    for (size_t i = n; i < journal->n_made; i++)
+        free(journal->made[i].name);
     journal->n_made = n;
 }
 
