@@ -80,7 +80,8 @@ team 3 synth -v --no-sync -j1 --sigma-rel 0.1 run v.safetensors >/dev/null 2>sai
 sum=$(sed -nE 's/^8 runs by 3 processes: ([0-9]+) ([0-9]+) ([0-9]+)$/\1+\2+\3/p' said)
 [ "$((sum))" = 8 ] || fail "-v says of the runs: $(grep runs said)"
 # counting pages of all files after each run took longer than the run
-[ "$(grep accumulate said | grep -o iB | wc -l)" -le 4 ] || fail "a team counts pages of the page cache: $(grep accumulate said)"
+sizes=$(grep accumulate said | grep -o iB | wc -l)
+((sizes >= 1 && sizes <= 4)) || fail "a team counts pages of the page cache: $(grep accumulate said)"
 
 # a process that is killed; a team of another size continues
 posthoc-ema synth -q --no-sync --sigma-rel 0.03,0.15,0.25 run one/ >/dev/null

@@ -11,11 +11,11 @@ cd "$1" || exit 1
 budgets='
 python/posthocema  4000  15
 include           7540  61
-src             106244 450
+src             106230 450
 src/accumulate    1459  10
 src/api           1444   7
 src/base          4806  27
-src/cli           7399  35
+src/cli           7398  35
 src/design        1778   7
 src/formats      12617  54
 src/gen           1651   6
@@ -27,7 +27,7 @@ src/plot          3034  14
 src/profile       2803  11
 src/render        6229  20
 src/schedule       635   4
-src/search        1978   6
+src/search        1965   6
 src/series       15285  57
 src/solver        8497  33
 src/synth         8442  43

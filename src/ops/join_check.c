@@ -19,7 +19,7 @@ struct checks {
 
 /* ---- Who compares ---- */
 
-/* 0: unknown */
+/* The rank that has made a part, plus one; 0: unknown */
 static uint64_t find_maker(const struct join_check *check, uint64_t part)
 {
     return part && part <= check->n_makers ? check->makers[part - 1] : 0;

@@ -113,39 +113,26 @@ static bool read_place(double *out, const struct phema_json *value, bool is_line
     return is_number;
 }
 
-/* [sigma_rel, time, "name"] */
-static enum phema_status read_made(struct phema_journal *journal, struct phema_span text,
-                                   struct phema_error *err)
+/* [sigma_rel, time, "name"] of a candidate, or ["name"] of one that is removed */
+static enum phema_status read_candidate(struct phema_journal *journal, struct phema_span text,
+                                        bool is_made, struct phema_error *err)
 {
     struct phema_json *parsed = NULL;
     enum phema_status status = phema_json_parse(&parsed, text, err);
     if (status)
         return status;
-    size_t size = 0;
+    size_t size = 0, last = is_made ? 2 : 0;
     struct phema_search_point at = {PHEMA_SEARCH_NEWEST, 0};
-    const char *name = phema_json_string(phema_json_at(parsed, 2), &size);
-    if (phema_json_length(parsed) != 3 || !is_name(name, size) ||
-        !read_place(&at.sigma_rel, phema_json_at(parsed, 0), journal->is_line) ||
-        !phema_json_number(&at.time, phema_json_at(parsed, 1)))
-        status = phema_fail(err, PHEMA_ERR_FILE, "expected [sigma_rel, time, \"name of a file\"]");
-    else
+    const char *name = phema_json_string(phema_json_at(parsed, last), &size);
+    bool is_valid = phema_json_length(parsed) == last + 1 && is_name(name, size);
+    if (is_valid && is_made)
+        is_valid = read_place(&at.sigma_rel, phema_json_at(parsed, 0), journal->is_line) &&
+                   phema_json_number(&at.time, phema_json_at(parsed, 1));
+    if (!is_valid)
+        status = phema_fail(err, PHEMA_ERR_FILE, "expected [%s\"name of a file\"]",
+                            is_made ? "sigma_rel, time, " : "");
+    else if (is_made)
         status = journal_keep_made(journal, at, name, err);
-    phema_json_free(parsed);
-    return status;
-}
-
-/* ["name"] */
-static enum phema_status read_removed(struct phema_journal *journal, struct phema_span text,
-                                      struct phema_error *err)
-{
-    struct phema_json *parsed = NULL;
-    enum phema_status status = phema_json_parse(&parsed, text, err);
-    if (status)
-        return status;
-    size_t size = 0;
-    const char *name = phema_json_string(phema_json_at(parsed, 0), &size);
-    if (phema_json_length(parsed) != 1 || !is_name(name, size))
-        status = phema_fail(err, PHEMA_ERR_FILE, "expected [\"name of a file\"]");
     else
         journal_drop_made(journal, name);
     phema_json_free(parsed);
@@ -166,7 +153,7 @@ static enum phema_status read_line(struct phema_journal *journal, struct phema_s
     if (is_made || begins_with(line, REMOVED)) {
         size_t skipped = strlen(is_made ? MADE : REMOVED);
         const struct phema_span rest = {line.data + skipped, line.size - skipped};
-        return is_made ? read_made(journal, rest, err) : read_removed(journal, rest, err);
+        return read_candidate(journal, rest, is_made, err);
     }
     if (line.size == 0 || line.data[0] == '#')
         return PHEMA_OK;

@@ -270,9 +270,8 @@ static bool names_limit(const char *message, double low, double high)
     return false;
 }
 
-/* A message is about the first number of a list that is too large or too small. So are those beyond
- * that one, and those that a limit in the message separates from the value: they would be refused
- * next. */
+/* A message names the first number of a list that is too large or too small. Others would be refused
+ * next: those beyond it, and those that a limit in the message separates from the new value. */
 static bool is_refused_too(const char *message, double item, double wrong, double value)
 {
     bool is_above = item > value, is_too_large = wrong > value;
