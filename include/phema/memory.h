@@ -37,6 +37,10 @@ uint64_t phema_memory_limit(void);
  * memory. */
 bool phema_memory_has_room(uint64_t bytes);
 
+/* For a large block of malloc of which all will be written, before it is: asks for huge pages. The
+ * first touch of each small one takes a microsecond, and more where several threads do so. */
+void phema_memory_will_fill(void *block, uint64_t bytes);
+
 /* Makes malloc return large blocks to the kernel as soon as they are freed, whatever was allocated
  * before. For the start of a program that bounds its memory. */
 void phema_memory_return_freed(void);

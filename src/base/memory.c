@@ -172,6 +172,18 @@ bool phema_memory_has_room(uint64_t bytes)
     return true;
 }
 
+/* Below, what lies in whole huge pages is too little. */
+#define LEAST_HUGE_BYTES ((uint64_t)4 << 20)
+
+void phema_memory_will_fill(void *block, uint64_t bytes)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t first = ((uintptr_t)block + page - 1) / page * page;
+    uintptr_t end = ((uintptr_t)block + (uintptr_t)bytes) / page * page;
+    if (block && bytes >= LEAST_HUGE_BYTES)
+        (void)madvise((char *)block + (first - (uintptr_t)block), end - first, MADV_HUGEPAGE);
+}
+
 /* glibc raises its threshold with every large block that is freed, and then keeps blocks below
  * it. */
 #define LARGE_BLOCK_BYTES (128 << 10)

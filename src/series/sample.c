@@ -89,6 +89,7 @@ static enum phema_status allocate(struct sampling *sampling, uint64_t max_ram_by
     struct phema_arena *kept = &sample->memory, *memory = &sampling->memory;
     size_t n = sample->n_elems;
     sample->values = phema_arena_array(kept, sample->n * n, sizeof(double));
+    phema_memory_will_fill(sample->values, values);
     sample->rounding = phema_arena_array(kept, sample->n, sizeof(double));
     sample->sizes = phema_arena_array(kept, sample->n, sizeof(double));
     sample->tensors = phema_arena_array(kept, n, sizeof(*sample->tensors));

@@ -8,6 +8,7 @@
 
 #include "gram_closed_form.h"
 #include "phema/arena.h"
+#include "phema/memory.h"
 
 /* n_rows of row_size entries */
 static bool alloc_products(struct phema_products *products, size_t n_rows, size_t row_size,
@@ -20,6 +21,7 @@ static bool alloc_products(struct phema_products *products, size_t n_rows, size_
         products->self[g] = calloc(n_rows, sizeof(phema_quad));
         if (!products->with[g] || !products->self[g])
             return false;
+        phema_memory_will_fill(products->with[g], n_rows * row_size * sizeof(phema_quad));
     }
     return true;
 }

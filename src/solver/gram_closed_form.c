@@ -52,35 +52,54 @@ void phema_line_scale(struct phema_line *line, const struct phema_products *prod
     }
 }
 
-/* Of two snapshots. */
-static void store_scaled(struct phema_products *products, const struct phema_profile_set *set,
-                         size_t i, size_t j, const struct phema_line *line)
+static void find_product(phema_quad *product, const struct phema_products *products,
+                         const struct phema_profile_set *set, size_t i, size_t j,
+                         const struct phema_line *line)
+{
+    const struct phema_member *a = &set->members[i], *b = &set->members[j];
+    phema_quad decay = phema_profile_set_decay(set, b->family, a->time, b->time);
+    for (size_t g = 0; g < PHEMA_N_GRAMS; g++)
+        if (products->with[g])
+            product[g] = line->begun[g] - decay * line->lost[g];
+}
+
+/* The same of two different snapshots, where the line is scaled. */
+static void find_scaled(phema_quad *product, const struct phema_products *products,
+                        const struct phema_profile_set *set, size_t j,
+                        const struct phema_line *line)
 {
     const struct phema_member *b = &set->members[j];
     struct phema_scaled inverse;
     (void)phema_scaled_from_quad(&inverse, &set->inverse_kept[b->family * set->n_times + b->time]);
-    size_t at = i < j ? i * products->stride + j : j * products->stride + i;
     for (size_t g = 0; g < PHEMA_N_GRAMS; g++)
         if (products->with[g])
             phema_quad_from_scaled(
-                &products->with[g][at],
+                &product[g],
                 phema_scaled_minus(line->from[g], phema_scaled_times(line->loss[g], inverse)));
 }
 
 void phema_line_store(struct phema_products *products, const struct phema_profile_set *set,
                       size_t i, size_t j, const struct phema_line *line)
 {
-    if (i < set->n && j < set->n && i != j && line->is_scaled) {
-        store_scaled(products, set, i, j, line);
+    bool has_target = i >= set->n || j >= set->n;
+    phema_quad product[PHEMA_N_GRAMS] = {0};
+    if (!has_target && i != j && line->is_scaled)
+        find_scaled(product, products, set, j, line);
+    else
+        find_product(product, products, set, i, j, line);
+    if (has_target) {
+        phema_product_add(products, set, i, j, product);
         return;
     }
-    const struct phema_member *b = &set->members[j];
-    phema_quad product[PHEMA_N_GRAMS] = {0};
-    phema_quad decay = phema_profile_set_decay(set, b->family, set->members[i].time, b->time);
-    for (size_t g = 0; g < PHEMA_N_GRAMS; g++)
-        if (products->with[g])
-            product[g] = line->begun[g] - decay * line->lost[g];
-    phema_product_add(products, set, i, j, product);
+    /* the first of this place: to read it as 0 would take a second page fault */
+    size_t at = i < j ? i * products->stride + j : j * products->stride + i;
+    for (size_t g = 0; g < PHEMA_N_GRAMS; g++) {
+        if (!products->with[g])
+            continue;
+        products->with[g][at] = product[g];
+        if (i == j)
+            products->self[g][i] = product[g];
+    }
 }
 
 /* ---- Closed forms ---- */

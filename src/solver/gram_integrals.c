@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* gram_integrals.c - inner products of profiles of any shape, with any motion. Sums over the
- * intervals of a set are carried forward; the products of a profile are read at its end. */
+ * intervals of a set are carried forward; the products of a profile follow from those at its end. */
 #include "gram_closed_form.h"
 #include "intervals.h"
 
@@ -111,6 +111,12 @@ static void coherent_line(const struct phema_coherent *coherent, size_t i, size_
         coherent->faded[family] - coherent->both[pair] - at_end * coherent->onward_faded[family];
 }
 
+/* Several parts of one target are added to one product. */
+static unsigned threads_to_store(const struct phema_profile_set *set)
+{
+    return set->n_parts == set->m ? phema_threads_for(set->n) : 1;
+}
+
 struct finishing {
     const struct phema_coherent *coherent;
     struct phema_products *products;
@@ -140,14 +146,13 @@ static void finish_rows(void *context, size_t block)
 }
 
 /* Adds to the products what is not in lines: from the end of the earlier member on, its velocity
- * carries on until the later one ends. All members have been read. Several parts
- * of one target, which is not plain then, are added to one product. */
+ * carries on until the later one ends. All members have been read. */
 static void coherent_finish(const struct phema_coherent *coherent, struct phema_products *products)
 {
     const struct phema_profile_set *set = coherent->set;
     struct finishing finishing = {coherent, products};
-    phema_parallel((set->n + set->n_parts + ROWS - 1) / ROWS,
-                   set->is_plain ? phema_threads_for(set->n) : 1, finish_rows, &finishing);
+    phema_parallel((set->n + set->n_parts + ROWS - 1) / ROWS, threads_to_store(set), finish_rows,
+                   &finishing);
 }
 
 /* ---- Profiles of any shape ---- */
@@ -165,10 +170,15 @@ struct sums { /* up to the current time */
     phema_quad wandered;             /* integral of wander */
     struct phema_coherent *coherent; /* or NULL: no coherent drift */
     size_t motion_at;                /* interval of the motion */
-    struct phema_line *lines;        /* [n_families] of the member that is read */
-    size_t *line_of;                 /* [n_families] 1 + the member that the line is of */
+    size_t n_read;                   /* members, by time */
+    size_t n_stored;                 /* of them all products of their lines */
+    size_t n_batch;                  /* members whose lines are kept */
+    struct phema_line *lines;        /* [n_batch x n_families] of those that are read, not stored */
     struct phema_arena memory;       /* of all arrays */
 };
+
+/* That are kept, until all threads store their products: 3 MB. */
+#define MOST_LINES ((size_t)8192)
 
 /* Products are wanted where one family is the snapshots', or both are of one target. */
 static void want_pairs(struct phema_family_pairs *pairs, const struct phema_profile_set *set)
@@ -184,7 +194,7 @@ static void want_pairs(struct phema_family_pairs *pairs, const struct phema_prof
 
 static bool alloc_sums(struct sums *sums, const struct phema_profile_set *set)
 {
-    size_t n_families = set->n_families;
+    size_t n_families = set->n_families, n_members = set->n + set->n_parts;
     struct phema_arena *memory = &sums->memory;
     if (!phema_family_pairs_begin(&sums->pairs, n_families, memory))
         return false;
@@ -194,8 +204,9 @@ static bool alloc_sums(struct sums *sums, const struct phema_profile_set *set)
     sums->moved = phema_arena_array(memory, sums->pairs.n, sizeof(phema_quad));
     sums->singles = phema_arena_array(memory, n_families, sizeof(phema_quad));
     sums->moved_single = phema_arena_array(memory, n_families, sizeof(phema_quad));
-    sums->lines = phema_arena_array(memory, n_families, sizeof(*sums->lines));
-    sums->line_of = phema_arena_array(memory, n_families, sizeof(*sums->line_of));
+    sums->n_batch =
+        MOST_LINES / n_families + 1 < n_members ? MOST_LINES / n_families + 1 : n_members;
+    sums->lines = phema_arena_array(memory, sums->n_batch * n_families, sizeof(*sums->lines));
     if (memory->is_failed || !phema_family_pairs_list(&sums->pairs, memory))
         return false;
     if (sums->motion && sums->motion->speed)
@@ -250,13 +261,9 @@ static void add_interval(struct sums *sums, const struct phema_interval *interva
 }
 
 /* <Q_a, Q_b> = integral (1 - F_a)(1 - F_b) up to the end of a; b ends there or later. */
-static const struct phema_line *line_of(struct sums *sums, const struct phema_products *products,
-                                        size_t i, size_t family)
+static void find_line(struct phema_line *line, const struct sums *sums,
+                      const struct phema_products *products, size_t i, size_t family)
 {
-    struct phema_line *line = &sums->lines[family];
-    if (sums->line_of[family] == i + 1)
-        return line;
-    sums->line_of[family] = i + 1;
     const struct phema_profile_set *set = sums->set;
     const struct phema_member *a = &set->members[i];
     size_t pair = sums->pairs.at[a->family * set->n_families + family];
@@ -270,7 +277,6 @@ static const struct phema_line *line_of(struct sums *sums, const struct phema_pr
         coherent_line(sums->coherent, i, family, &line->begun[PHEMA_GRAM_MOTION],
                       &line->lost[PHEMA_GRAM_MOTION]);
     phema_line_scale(line, products, set, a, family);
-    return line;
 }
 
 /* Step by step a bin may be open where a ends. */
@@ -294,42 +300,84 @@ static void store_open_pair(struct phema_products *products, const struct sums *
     phema_product_add(products, set, i, j, product);
 }
 
-/* Products of a member, which ends at this time, with all that end now or later. */
-static void read_member(struct phema_products *products, struct sums *sums,
-                        const struct phema_intervals *intervals, size_t at)
+struct storing {
+    struct phema_products *products;
+    const struct sums *sums;
+};
+
+/* Products of a member that is read with all that end then or later. */
+static void store_row(void *context, size_t row)
 {
+    const struct storing *storing = context;
+    const struct sums *sums = storing->sums;
     const struct phema_profile_set *set = sums->set;
-    size_t i = set->by_time[at];
-    if (sums->coherent)
-        coherent_read(sums->coherent, i);
+    const struct phema_line *lines = sums->lines + row * set->n_families;
+    size_t at = sums->n_stored + row, i = set->by_time[at];
     for (size_t later = at; later < set->n + set->n_parts; later++) {
         size_t j = set->by_time[later];
-        if (!phema_product_is_wanted(products, set, i, j))
-            continue;
-        const struct phema_line *line = line_of(sums, products, i, set->members[j].family);
-        if (set->is_stepwise)
-            store_open_pair(products, sums, intervals, i, j, line);
-        else
-            phema_line_store(products, set, i, j, line);
+        if (phema_product_is_wanted(storing->products, set, i, j))
+            phema_line_store(storing->products, set, i, j, &lines[set->members[j].family]);
     }
+}
+
+static void store_lines(struct phema_products *products, struct sums *sums)
+{
+    struct storing storing = {products, sums};
+    phema_parallel(sums->n_read - sums->n_stored, threads_to_store(sums->set), store_row, &storing);
+    sums->n_stored = sums->n_read;
+}
+
+/* The same of the member that was read last, while its bin is open. */
+static void store_open_row(struct phema_products *products, struct sums *sums,
+                           const struct phema_intervals *intervals)
+{
+    const struct phema_profile_set *set = sums->set;
+    size_t i = set->by_time[sums->n_stored];
+    for (size_t later = sums->n_stored; later < set->n + set->n_parts; later++) {
+        size_t j = set->by_time[later];
+        if (phema_product_is_wanted(products, set, i, j))
+            store_open_pair(products, sums, intervals, i, j, &sums->lines[set->members[j].family]);
+    }
+    sums->n_stored = sums->n_read;
+}
+
+/* The next member, which ends with this interval: its lines of families that have not ended. */
+static void read_member(struct phema_products *products, struct sums *sums,
+                        const struct phema_intervals *intervals,
+                        const struct phema_interval *interval)
+{
+    const struct phema_profile_set *set = sums->set;
+    size_t i = set->by_time[sums->n_read], own = set->members[i].family;
+    if (sums->coherent)
+        coherent_read(sums->coherent, i);
+    struct phema_line *lines = sums->lines + (sums->n_read - sums->n_stored) * set->n_families;
+    for (size_t family = 0; family < set->n_families; family++)
+        if (interval->is_active[family] && phema_family_pairs_has(&sums->pairs, own, family))
+            find_line(&lines[family], sums, products, i, family);
+    sums->n_read++;
+    if (set->is_stepwise)
+        store_open_row(products, sums, intervals);
+    else if (sums->n_read == sums->n_stored + sums->n_batch)
+        store_lines(products, sums);
 }
 
 static enum phema_status sum_intervals(struct phema_products *products, struct sums *sums,
                                        struct phema_error *err)
 {
     const struct phema_profile_set *set = sums->set;
+    size_t n_members = set->n + set->n_parts;
     struct phema_intervals *intervals = NULL;
     enum phema_status status = phema_intervals_open(&intervals, set, &sums->pairs, err);
     if (status)
         return status;
-    size_t at = 0;
     for (const struct phema_interval *interval; (interval = phema_intervals_next(intervals));) {
         add_interval(sums, interval);
-        for (; at < set->n + set->n_parts && set->members[set->by_time[at]].time == interval->time;
-             at++)
-            read_member(products, sums, intervals, at);
+        while (sums->n_read < n_members &&
+               set->members[set->by_time[sums->n_read]].time == interval->time)
+            read_member(products, sums, intervals, interval);
     }
     phema_intervals_close(intervals);
+    store_lines(products, sums);
     if (sums->coherent)
         coherent_finish(sums->coherent, products);
     return PHEMA_OK;

@@ -79,6 +79,13 @@ bool phema_family_pairs_list(struct phema_family_pairs *pairs, struct phema_aren
     return true;
 }
 
+bool phema_family_pairs_has(const struct phema_family_pairs *pairs, size_t a, size_t b)
+{
+    /* places of unwanted pairs are 0, which is of families 0 and 0, the first of all */
+    size_t at = pairs->at[a * pairs->n_families + b];
+    return at != 0 || (a == 0 && b == 0);
+}
+
 /* ---- Step by step ---- */
 
 static void add(struct sum *sum, long double term)

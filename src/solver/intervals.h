@@ -24,6 +24,8 @@ bool phema_family_pairs_begin(struct phema_family_pairs *pairs, size_t n_familie
                               struct phema_arena *memory);
 void phema_family_pairs_want(struct phema_family_pairs *pairs, size_t a, size_t b);
 bool phema_family_pairs_list(struct phema_family_pairs *pairs, struct phema_arena *memory);
+/* Whether products of the two are wanted; after the list. */
+bool phema_family_pairs_has(const struct phema_family_pairs *pairs, size_t a, size_t b);
 
 struct phema_interval {
     size_t time;       /* of the end u in set->times */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "phema/arena.h"
+#include "phema/memory.h"
 #include "phema/setting.h"
 #include "phema/strbuf.h"
 
@@ -119,6 +120,7 @@ static bool fill_lower(struct phema_system *system)
     size_t n = system->gram->n;
     double *shrink = calloc(n, sizeof(*shrink));
     system->lower = malloc(n * n * sizeof(*system->lower));
+    phema_memory_will_fill(system->lower, n * n * sizeof(*system->lower));
     bool has_memory = shrink && system->lower;
     for (size_t i = 0; has_memory && i < n; i++)
         shrink[i] = system->shrink ? (double)system->shrink[i] : 1;

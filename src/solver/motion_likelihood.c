@@ -5,14 +5,18 @@
 #include "motion_work.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "phema/parallel.h"
+
 #include "cholesky.h"
 
-#define WINDOW PHEMA_MOTION_REACH
-#define STRIDE ((size_t)8)  /* from one window to the next */
-#define N_MOST (WINDOW - 1) /* differences in a window */
+#define WINDOW         PHEMA_MOTION_REACH
+#define STRIDE         ((size_t)8)  /* from one window to the next */
+#define N_MOST         (WINDOW - 1) /* differences in a window */
+#define LEAST_PARALLEL ((size_t)8)  /* windows */
 
 #define INDEPENDENT      0.125
 #define MOST_INDEPENDENT 50.0
@@ -141,38 +145,92 @@ static void add_pair(const struct phema_motion_window *window,
     }
 }
 
-static enum phema_status find_products(struct phema_motion_window *window,
-                                       const struct phema_motion_work *work,
-                                       struct phema_arena *memory, struct phema_error *err)
+#define TOGETHER ((size_t)8) /* windows that one thread finds */
+
+struct finding {
+    struct phema_motion_windows *windows;
+    const struct phema_motion_work *work;
+    const struct phema_motion_data *data;
+    struct phema_arena *memory;
+    pthread_mutex_t lock; /* of the memory */
+};
+
+static bool alloc_products(struct phema_motion_window *window, struct finding *finding)
+{
+    size_t size = window->n_front * PHEMA_TRIANGLE(window->n - 1);
+    for (size_t k = 0; k < window->n_intervals; k++)
+        size += window->n_pieces * PHEMA_TRIANGLE(window->n_moved[k]);
+    (void)pthread_mutex_lock(&finding->lock);
+    window->products = phema_arena_array(finding->memory, size, sizeof(double));
+    window->levels =
+        phema_arena_array(finding->memory, window->n_intervals * MOST_PRODUCTS, sizeof(double));
+    (void)pthread_mutex_unlock(&finding->lock);
+    return window->products && window->levels;
+}
+
+/*   terms  scratch memory, as below */
+static enum phema_status find_products(struct phema_motion_window *window, struct finding *finding,
+                                       struct phema_motion_terms *terms, struct phema_error *err)
 {
     struct phema_distance pairs[WINDOW * N_MOST / 2];
-    struct phema_motion_terms terms = {0};
     size_t n_pairs = 0;
     for (size_t i = 0; i < window->n; i++)
         for (size_t j = i + 1; j < window->n; j++)
             pairs[n_pairs++] =
                 (struct phema_distance){.i = window->first + i, .j = window->first + j};
-    enum phema_status status = phema_motion_terms_find(&terms, work->table, pairs, n_pairs, err);
+    enum phema_status status =
+        phema_motion_terms_find(terms, finding->work->table, pairs, n_pairs, err);
     if (status)
         return status;
     size_t begin = window->first_interval * window->n_pieces;
     window->first_piece = begin; /* or the first that any pair has */
-    for (size_t s = 0; s < terms.starts[terms.n_pairs]; s++)
-        if (terms.items[s].interval < window->first_piece)
-            window->first_piece = terms.items[s].interval;
+    for (size_t s = 0; s < terms->starts[terms->n_pairs]; s++)
+        if (terms->items[s].interval < window->first_piece)
+            window->first_piece = terms->items[s].interval;
     window->n_front = begin - window->first_piece;
-    size_t size = window->n_front * PHEMA_TRIANGLE(window->n - 1);
-    for (size_t k = 0; k < window->n_intervals; k++)
-        size += window->n_pieces * PHEMA_TRIANGLE(window->n_moved[k]);
-    window->products = phema_arena_array(memory, size, sizeof(double));
-    window->levels = phema_arena_array(memory, window->n_intervals * MOST_PRODUCTS, sizeof(double));
-    if (!window->products || !window->levels)
-        status = phema_fail_memory(err);
-    for (size_t i = 0, pair = 0; !status && i < window->n; i++)
+    if (!alloc_products(window, finding))
+        return phema_fail_memory(err);
+    for (size_t i = 0, pair = 0; i < window->n; i++)
         for (size_t j = i + 1; j < window->n; j++, pair++)
-            add_pair(window, &terms, pair, i, j);
+            add_pair(window, terms, pair, i, j);
+    return PHEMA_OK;
+}
+
+static enum phema_status find_window(struct finding *finding, size_t w, double *differences,
+                                     struct phema_motion_terms *terms, struct phema_error *err)
+{
+    const struct phema_motion_work *work = finding->work;
+    struct phema_motion_window *window = &finding->windows->items[w];
+    size_t n = work->n_kept;
+    window->n_pieces = work->n_pieces;
+    window->n = n < WINDOW ? n : WINDOW;
+    window->first = w * STRIDE + window->n < n ? w * STRIDE : n - window->n;
+    phema_motion_find_seen(window->seen, window->noise, differences, finding->data,
+                           work->origins + window->first, window->n);
+    find_moved(window, work);
+    return find_products(window, finding, terms, err);
+}
+
+/* Windows [block TOGETHER, (block + 1) TOGETHER), with the same scratch memory: pages that are new to
+ * the process take as long as the work. */
+static enum phema_status find_some(void *context, size_t block, struct phema_error *err)
+{
+    struct finding *finding = context;
+    size_t end = (block + 1) * TOGETHER;
+    double *differences = malloc(N_MOST * finding->data->sample->n_elems * sizeof(*differences));
+    struct phema_motion_terms terms = {0};
+    enum phema_status status = differences ? PHEMA_OK : phema_fail_memory(err);
+    for (size_t w = block * TOGETHER; !status && w < finding->windows->n && w < end; w++)
+        status = find_window(finding, w, differences, &terms, err);
     phema_motion_terms_clear(&terms);
+    free(differences);
     return status;
+}
+
+/* A window takes some 0.2 ms, a thread 0.05 ms to start. */
+static unsigned threads_for(size_t n_windows)
+{
+    return n_windows < LEAST_PARALLEL ? 1 : phema_parallel_threads();
 }
 
 PHEMA_FALLIBLE phema_motion_windows_find(struct phema_motion_windows *windows,
@@ -183,22 +241,13 @@ PHEMA_FALLIBLE phema_motion_windows_find(struct phema_motion_windows *windows,
     size_t n = work->n_kept;
     windows->n = n <= WINDOW ? 1 : (n - WINDOW + STRIDE - 1) / STRIDE + 1;
     windows->items = phema_arena_array(memory, windows->n, sizeof(*windows->items));
+    windows->rates = phema_arena_array(memory, windows->n, sizeof(*windows->rates));
     windows->derivatives = phema_arena_array(memory, 2 * WINDOW * MOST_PRODUCTS, sizeof(double));
-    double *differences =
-        phema_arena_array(memory, N_MOST * data->sample->n_elems, sizeof(*differences));
-    enum phema_status status =
-        windows->items && windows->derivatives && differences ? PHEMA_OK : phema_fail_memory(err);
-    for (size_t w = 0; !status && w < windows->n; w++) {
-        struct phema_motion_window *window = &windows->items[w];
-        window->n_pieces = work->n_pieces;
-        window->n = n < WINDOW ? n : WINDOW;
-        window->first = w * STRIDE + window->n < n ? w * STRIDE : n - window->n;
-        phema_motion_find_seen(window->seen, window->noise, differences, data,
-                               work->origins + window->first, window->n);
-        find_moved(window, work);
-        status = find_products(window, work, memory, err);
-    }
-    return status;
+    if (memory->is_failed)
+        return phema_fail_memory(err);
+    struct finding finding = {windows, work, data, memory, PTHREAD_MUTEX_INITIALIZER};
+    return phema_parallel_try((windows->n + TOGETHER - 1) / TOGETHER, threads_for(windows->n),
+                              find_some, &finding, err);
 }
 
 /* ---- Packed symmetric matrices ---- */
@@ -264,9 +313,9 @@ static void model_products(double *modelled, struct phema_motion_window *window,
             modelled[j * m + i] = sums[at++];
 }
 
-double phema_motion_window_rate(struct phema_motion_windows *windows, size_t w, const double *v)
+/* The log likelihood of a window, an element; -inf: its snapshots depend on each other. */
+static double rate_window(struct phema_motion_window *window, const double *v)
 {
-    struct phema_motion_window *window = &windows->items[w];
     size_t m = window->n - 1;
     double modelled[N_MOST * N_MOST], log_determinant = 0;
     model_products(modelled, window, v);
@@ -277,6 +326,28 @@ double phema_motion_window_rate(struct phema_motion_windows *windows, size_t w, 
     phema_float64_invert(window->inverse, modelled, m);
     whiten(window->white, window->seen, m, window->inverse, m);
     return -(log_determinant + trace(window->white, m)) / 2;
+}
+
+struct rating {
+    const struct phema_motion_windows *windows;
+    const double *v;
+};
+
+static void rate_one(void *context, size_t w)
+{
+    const struct rating *rating = context;
+    rating->windows->rates[w] = rate_window(&rating->windows->items[w], rating->v);
+}
+
+double phema_motion_windows_rate(struct phema_motion_windows *windows, const double *v,
+                                 double weight)
+{
+    struct rating rating = {windows, v};
+    double sum = 0;
+    phema_parallel(windows->n, threads_for(windows->n), rate_one, &rating);
+    for (size_t w = 0; w < windows->n; w++)
+        sum += weight * windows->rates[w];
+    return sum;
 }
 
 /* With respect to the levels and slopes of the window's intervals, L^-1 on both sides. */

@@ -323,11 +323,11 @@ void phema_motion_table_close(struct phema_motion_table *table)
 static bool measure_pairs(struct phema_motion_terms *terms, const struct phema_motion_table *table,
                           const struct phema_distance *pairs, struct phema_motion_term *line)
 {
-    size_t capacity = 0, used = 0;
+    size_t used = 0;
     for (size_t p = 0; p < terms->n_pairs; p++) {
         size_t n = measure_pair(line, table, &pairs[p]);
         for (size_t i = 0; i < n; i++, used++) {
-            if (!phema_array_grow(&terms->items, &capacity, used, sizeof(*terms->items)))
+            if (!phema_array_grow(&terms->items, &terms->capacity, used, sizeof(*terms->items)))
                 return false;
             terms->items[used] = line[i];
         }
@@ -341,7 +341,12 @@ PHEMA_FALLIBLE phema_motion_terms_find(struct phema_motion_terms *out,
                                        const struct phema_distance *pairs, size_t n_pairs,
                                        struct phema_error *err)
 {
-    struct phema_motion_terms terms = {.n_intervals = table->n_pieces, .n_pairs = n_pairs};
+    struct phema_motion_terms terms = {.n_intervals = table->n_pieces,
+                                       .n_pairs = n_pairs,
+                                       .items = out->items,
+                                       .capacity = out->capacity};
+    out->items = NULL;
+    phema_motion_terms_clear(out);
     struct phema_motion_term *line = calloc(table->set.n_times + 1, sizeof(*line));
     terms.ends = calloc(table->n_pieces + 1, sizeof(*terms.ends));
     terms.starts = calloc(n_pairs + 1, sizeof(*terms.starts));

@@ -66,21 +66,24 @@ void phema_motion_set_shape(struct phema_motion_work *work, int end_power)
     }
 }
 
-/* Terms of whole intervals, whose pieces have their shapes. */
+/* Terms of whole intervals, whose pieces have their shapes. Terms of the pieces of an interval follow
+ * each other. */
 static void join_pieces(struct phema_motion_work *work)
 {
     struct phema_motion_terms *terms = &work->terms;
     const struct phema_motion_terms *pieces = &work->pieces;
-    size_t n = 0;
+    size_t n = 0, s = 0, n_pieces = work->n_pieces;
     for (size_t p = 0; p < pieces->n_pairs; p++) {
         terms->starts[p] = n;
-        for (size_t s = pieces->starts[p]; s < pieces->starts[p + 1]; s++) {
-            const struct phema_motion_term *piece = &pieces->items[s];
-            size_t interval = piece->interval / work->n_pieces;
-            if (n == terms->starts[p] || terms->items[n - 1].interval != interval)
-                terms->items[n++] = (struct phema_motion_term){.interval = interval};
-            terms->items[n - 1].walk += work->shape[piece->interval] * piece->walk;
-            terms->items[n - 1].jitter += piece->jitter;
+        for (size_t end = pieces->starts[p + 1]; s < end;) {
+            struct phema_motion_term sum = {.interval = pieces->items[s].interval / n_pieces};
+            size_t first = sum.interval * n_pieces;
+            for (; s < end && pieces->items[s].interval - first < n_pieces; s++) {
+                const struct phema_motion_term *piece = &pieces->items[s];
+                sum.walk += work->shape[piece->interval] * piece->walk;
+                sum.jitter += piece->jitter;
+            }
+            terms->items[n++] = sum;
         }
     }
     terms->starts[pieces->n_pairs] = n;
@@ -249,10 +252,7 @@ static double posterior(const struct climb *climb)
 static double rate(struct climb *climb)
 {
     set_rates(climb);
-    climb->likelihood = 0;
-    for (size_t w = 0; w < climb->windows.n; w++)
-        climb->likelihood +=
-            climb->n_independent * phema_motion_window_rate(&climb->windows, w, climb->v);
+    climb->likelihood = phema_motion_windows_rate(&climb->windows, climb->v, climb->n_independent);
     return posterior(climb);
 }
 

@@ -20,6 +20,7 @@ struct phema_motion_terms {
     size_t n_pairs;
     size_t *starts;                  /* [n_pairs + 1] in items */
     struct phema_motion_term *items; /* those of pair p: starts[p] .. starts[p+1] */
+    size_t capacity;                 /* of items */
 };
 
 /* The integrals from which terms are made, of the profiles of snapshots over pieces of the
@@ -36,7 +37,7 @@ PHEMA_FALLIBLE phema_motion_table_open(struct phema_motion_table **out,
                                        size_t n_pairs, size_t reach, struct phema_error *err);
 void phema_motion_table_close(struct phema_motion_table *table); /* takes NULL */
 
-/* Terms of pairs, whose squares are not used.
+/* Terms of pairs, whose squares are not used. out is {0}, or has other terms, whose memory is used.
  * PHEMA_ERR_RESOURCE  no memory */
 PHEMA_FALLIBLE phema_motion_terms_find(struct phema_motion_terms *out,
                                        const struct phema_motion_table *table,
@@ -101,6 +102,7 @@ double phema_motion_independent(size_t n_elems);
 struct phema_motion_windows {
     struct phema_motion_window *items; /* [n] */
     size_t n;
+    double *rates;       /* [n] */
     double *derivatives; /* of one window, by level and slope of its intervals */
 };
 
@@ -120,11 +122,13 @@ PHEMA_FALLIBLE phema_motion_windows_find(struct phema_motion_windows *windows,
                                          const struct phema_motion_data *data,
                                          struct phema_arena *memory, struct phema_error *err);
 
-/* The log likelihood of window w, an element; -inf: its snapshots depend on each other.
+/* The log likelihood of all windows, an element, times the weight of each; -inf: snapshots depend on
+ * each other.
  *   v  [pieces] rates of the walk */
-double phema_motion_window_rate(struct phema_motion_windows *windows, size_t w, const double *v);
+double phema_motion_windows_rate(struct phema_motion_windows *windows, const double *v,
+                                 double weight);
 
-/* Adds what window w, rated last with these v, tells of the unknowns: the level of log v in each
+/* Adds what window w, when all were rated last with these v, tells of the unknowns: the level of log v in each
  * interval, at even places, followed by its slope.
  *   places  [pieces of an interval] where the slope is multiplied with
  *   weight  of the window

@@ -421,34 +421,50 @@ static void follow_ramp(struct phema_trail *trail, const struct phema_profile_se
     }
 }
 
-/* Those of family k. */
-static void find_decays(void *context, size_t k)
+/* Of family k. */
+static void follow_family(void *context, size_t k)
 {
     struct phema_profile_set *set = context;
     const struct phema_family *family = &set->families[k];
-    size_t first = k * set->n_times;
+    struct phema_trail *trail = set->trails + k * set->n_times;
     if (family->form == PHEMA_FAMILY_TABLE)
-        follow_table(set->trails + first, set, family);
+        follow_table(trail, set, family);
     else if (has_trail(set, family))
-        follow_ramp(set->trails + first, set, family);
-    for (size_t t = 0; t < set->n_times; t++) {
+        follow_ramp(trail, set, family);
+}
+
+/* Times [block TIMES, (block + 1) TIMES) of a family, blocks of one family after those of another. */
+#define TIMES ((size_t)64)
+
+static size_t count_blocks(const struct phema_profile_set *set)
+{
+    return (set->n_times + TIMES - 1) / TIMES;
+}
+
+static void find_decays(void *context, size_t index)
+{
+    struct phema_profile_set *set = context;
+    size_t k = index / count_blocks(set), begin = index % count_blocks(set) * TIMES;
+    for (size_t t = begin; t < set->n_times && t < begin + TIMES; t++) {
         phema_quad kept = decay_between(set, k, t, set->n_times - 1);
-        set->kept[first + t] = kept;
-        set->inverse_kept[first + t] = kept > 0 ? 1 / kept : 0;
+        set->kept[k * set->n_times + t] = kept;
+        set->inverse_kept[k * set->n_times + t] = kept > 0 ? 1 / kept : 0;
     }
 }
 
 static bool build_decays(struct phema_profile_set *set)
 {
     size_t count = set->n_families * set->n_times;
+    unsigned n_threads = count < MANY_DECAYS ? 1 : phema_parallel_threads();
     set->kept = phema_arena_array(&set->memory, count, sizeof(*set->kept));
     set->inverse_kept = phema_arena_array(&set->memory, count, sizeof(*set->inverse_kept));
     if (set->is_stepwise)
         set->trails = phema_arena_array(&set->memory, count, sizeof(*set->trails));
     if (!set->kept || !set->inverse_kept || (set->is_stepwise && !set->trails))
         return false;
-    phema_parallel(set->n_families, count < MANY_DECAYS ? 1 : phema_parallel_threads(), find_decays,
-                   set);
+    if (set->is_stepwise)
+        phema_parallel(set->n_families, n_threads, follow_family, set);
+    phema_parallel(set->n_families * count_blocks(set), n_threads, find_decays, set);
     return true;
 }
 

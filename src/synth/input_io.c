@@ -16,6 +16,8 @@
 #define MAX_GAP_BYTES 4096
 /* Prefetched by all workers together. */
 #define MAX_PREFETCH_BYTES ((uint64_t)64 << 20)
+/* Snapshots that are looked at for each job where nothing came from the disk lately. */
+#define LOOKS_OF_JOB ((size_t)16)
 /* Smaller snapshots are read in a few system calls. */
 #define MIN_AHEAD_BYTES ((uint64_t)1 << 20)
 /* Places of a file that are looked at in the page cache. Each of many parts reads a share of the file
@@ -324,10 +326,34 @@ static bool next_extent(struct extent *out, const struct run *run, uint64_t *t, 
     return out->end != 0;
 }
 
+static bool is_cached(const struct run *run, size_t k, const struct extent *extent)
+{
+    return phema_reader_is_cached(run->readers[k], extent->file, extent->start);
+}
+
+/* Looks at the first extents of some snapshots, others for other tiles: a look at each of many takes
+ * as long as to read the tiles. */
+static bool is_some_cold(const struct run *run, uint64_t first_tile, uint64_t end_tile)
+{
+    const struct phema_series *series = run->plan->series;
+    size_t step = series->n / LOOKS_OF_JOB + 1;
+    for (size_t k = first_tile % step; k < series->n; k += step) {
+        struct extent extent;
+        size_t hint = 0;
+        uint64_t t = first_tile;
+        if (!series->snapshots[k].is_compressed &&
+            next_extent(&extent, run, &t, end_tile, k, &hint) && !is_cached(run, k, &extent))
+            return true;
+    }
+    return false;
+}
+
 void input_io_prefetch(const struct run *run, uint64_t first_tile, uint64_t end_tile, bool is_cold)
 {
     const struct phema_series *series = run->plan->series;
     uint64_t share = MAX_PREFETCH_BYTES / run->budget.n_threads / series->n;
+    if (!is_cold && !is_some_cold(run, first_tile, end_tile))
+        return;
     for (size_t k = 0; k < series->n; k++) {
         if (series->snapshots[k].is_compressed)
             continue;
@@ -338,7 +364,7 @@ void input_io_prefetch(const struct run *run, uint64_t first_tile, uint64_t end_
             uint64_t size = extent.end - extent.start;
             size = size < left ? size : left;
             left -= size;
-            if (is_cold || !phema_reader_is_cached(run->readers[k], extent.file, extent.start))
+            if (is_cold || !is_cached(run, k, &extent))
                 phema_reader_prefetch(run->readers[k], extent.file, extent.start, size);
         }
     }

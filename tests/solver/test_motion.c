@@ -118,7 +118,7 @@ static void terms_are_integrals(void **state)
     make_series(snapshots);
     struct phema_distance *pairs = NULL;
     struct phema_motion_table *table = NULL;
-    struct phema_motion_terms shares;
+    struct phema_motion_terms shares = {0};
     size_t n_pairs = 0;
     struct phema_error err = {0};
     assert_ok(phema_motion_pairs(&pairs, &n_pairs, snapshots, N, &err), &err);
