@@ -11,11 +11,11 @@ cd "$1" || exit 1
 budgets='
 python/posthocema  4000  15
 include           7544  61
-src             106445 450
+src             106494 450
 src/accumulate    1459  10
 src/api           1444   7
 src/base          4818  27
-src/cli           7398  35
+src/cli           7400  35
 src/design        1778   7
 src/formats      12617  54
 src/gen           1651   6
@@ -28,7 +28,7 @@ src/profile       2803  11
 src/render        6229  20
 src/schedule       635   4
 src/search        1965   6
-src/series       15286  57
+src/series       15333  57
 src/solver        8673  33
 src/synth         8468  43
 src/writer        6477  24

@@ -51,7 +51,7 @@ static enum phema_status find_kind(enum kind *out, const struct plot_values *arg
         if (!err->n_changes && phema_path_exists(args->kind))
             cli_suggest_operand_before(err, &args->common.line, args->kind, "error");
         else if (!err->n_changes)
-            cli_suggest_choice(err, "KIND", KINDS, args->kind);
+            cli_suggest_choice(err, "KIND", KINDS, args->kind, true);
         return PHEMA_ERR_USAGE;
     }
     *out = (enum kind)kind;

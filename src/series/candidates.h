@@ -307,10 +307,11 @@ double snapshot_metadata_value(const struct phema_checkpoint *checkpoint, const 
 double snapshot_metadata_item(const struct phema_checkpoint *checkpoint, const char *prefix,
                               size_t prefix_size, const char *end, size_t index);
 
-/* Compares the trainer's counter inside the file with the time in the file's name.
+/* Compares the trainer's counter inside the file with the time in the file's name, or with that and
+ * the offset.
  * PHEMA_ERR_INPUTS  they disagree */
 PHEMA_FALLIBLE snapshot_metadata_check_counter(const struct candidate *candidate,
-                                               const struct layout *layout,
+                                               const struct layout *layout, double time_offset,
                                                const struct phema_checkpoint *checkpoint,
                                                struct phema_error *err);
 

@@ -8,6 +8,7 @@
 
 #include "candidates.h"
 #include "phema/number.h"
+#include "phema/sort.h"
 #include "sets.h"
 
 #define MOST_COUNTERS 24 /* in a file */
@@ -312,17 +313,39 @@ static enum phema_status use_counter(struct candidate_list *candidates, struct c
     return PHEMA_OK;
 }
 
-/* Files without a number: the newest one of a training, or a copy of one that has a number. */
+/* Intervals, the longest ones, that the newest file of a training may be beyond the others. */
+#define MOST_BEYOND 2
+
+/* The latest time that a file without a number can have; names that are dates have no order. */
+static enum phema_status find_latest(double *newest, double *latest, const struct counted *counted,
+                                     size_t n, size_t c, struct phema_error *err)
+{
+    double *times = calloc(n + 1, sizeof(*times)), longest = 0;
+    if (!times)
+        return phema_fail_memory(err);
+    for (size_t i = 0; i < n; i++)
+        times[i + 1] = counted[i].values[c];
+    qsort(times, n + 1, sizeof(*times), phema_compare_doubles);
+    for (size_t i = 1; i <= n; i++)
+        longest = fmax(longest, times[i] - times[i - 1]);
+    *newest = times[n];
+    *latest = times[n] + MOST_BEYOND * longest;
+    free(times);
+    return PHEMA_OK;
+}
+
+/* Files without a number: the newest one of a training, a copy of one that has a number, or one of
+ * another training, such as that which this one began from. */
 static enum phema_status place_extra(struct candidate_list *candidates,
                                      const struct counted *counted, size_t n, struct counted *extra,
                                      size_t n_extra, size_t c, const char *counter,
                                      struct phema_error *err)
 {
     struct candidate *last = NULL;
-    double newest = 0; /* names that are dates have no order */
-    for (size_t i = 0; i < n; i++)
-        newest = fmax(newest, counted[i].values[c]);
-    for (size_t i = 0; i < n_extra; i++) {
+    struct phema_name_buffer number;
+    double newest = 0, latest = 0;
+    enum phema_status status = find_latest(&newest, &latest, counted, n, c, err);
+    for (size_t i = 0; i < n_extra && !status; i++) {
         struct candidate *candidate = extra[i].candidate;
         double time = extra[i].values[c];
         const struct candidate *same = NULL;
@@ -336,32 +359,42 @@ static enum phema_status place_extra(struct candidate_list *candidates,
                 phema_arena_printf(candidates->arena, "of the time of '%s'", same->label);
             if (!candidate->reason)
                 return phema_fail_memory(err);
+        } else if (time > latest) {
+            candidate->reason = phema_arena_printf(
+                candidates->arena, "with the time %s of '%s' inside, far beyond the others",
+                phema_number_format(&number, time), counter);
+            if (!candidate->reason)
+                return phema_fail_memory(err);
         } else if (time > newest) {
             candidate->named_time = time;
             candidate->is_left_out = false;
             candidate->reason = NULL;
             last = candidate;
-            struct phema_name_buffer number;
             candidates_note(candidates, "'%s' takes part, at the time %s of '%s' inside",
                             candidate->label, phema_number_format(&number, time), counter);
         }
     }
-    return PHEMA_OK;
+    return status;
 }
 
-/* Names that count from 0 are those of a first epoch or file, whose training has begun. */
+/* Names that count from 0 are those of a first epoch or file, whose training has begun.
+ *   epochs  the number inside that is one more than that of the name in all files, or NULL */
 static enum phema_status count_from_one(struct candidate_list *candidates, struct counted *counted,
-                                        size_t n, struct phema_error *err)
+                                        size_t n, const char *epochs, struct phema_error *err)
 {
     struct phema_name_buffer name;
     const struct candidate *first = counted[0].candidate;
     const char *text = (const char *)first->time_text.data;
     const char *unit = text ? name_unit(first->base, (size_t)(text - first->base)) : NULL;
-    if (first->named_time > 0 || n < 2 || (unit && strcmp(unit, "epochs") != 0))
+    if ((first->named_time > 0 && !epochs) || n < 2 || (unit && strcmp(unit, "epochs") != 0))
         return PHEMA_OK;
+    const char *base = phema_name_escape(&name, first->base, strlen(first->base));
     candidates->times_note = phema_arena_printf(
-        candidates->arena, "times: the numbers in the names and 1, since they count from 0 ('%s')",
-        phema_name_escape(&name, first->base, strlen(first->base)));
+        candidates->arena,
+        epochs && first->named_time > 0
+            ? "times: the numbers in the names and 1 ('%s'), since '%s' inside is one more"
+            : "times: the numbers in the names and 1, since they count from 0 ('%s')",
+        base, epochs);
     for (size_t i = 0; i < n; i++)
         counted[i].candidate->named_time += 1;
     return candidates->times_note ? PHEMA_OK : phema_fail_memory(err);
@@ -441,9 +474,13 @@ enum phema_status counters_apply(struct candidate_list *candidates, bool counts_
             status = place_extra(candidates, counted, n, extra, n_extra, best,
                                  list.items[best].name, err);
     } else if (!status && n && !counts_steps && !vague) {
-        if (n_read == n && list.epochs && are_epochs(counted, n))
+        bool counts_epochs = n_read == n && list.epochs && are_epochs(counted, n);
+        /* one further down may be that of an iterator, the epoch to begin next */
+        bool are_one_less = counts_epochs && strcmp(list.epochs, "epoch") == 0 &&
+                            counted[0].epoch > counted[0].candidate->named_time;
+        if (counts_epochs)
             candidates->unit_inside = "epochs";
-        status = count_from_one(candidates, counted, n, err);
+        status = count_from_one(candidates, counted, n, are_one_less ? list.epochs : NULL, err);
     }
     if (vague)
         *vague = best == list.n;

@@ -8,6 +8,7 @@
 
 #include "phema/json.h"
 #include "phema/mapped_file.h"
+#include "phema/setting.h"
 
 /* NaN when the key is missing. */
 static enum phema_status read_number(double *out, const struct phema_checkpoint *checkpoint,
@@ -259,7 +260,7 @@ double snapshot_metadata_item(const struct phema_checkpoint *checkpoint, const c
 }
 
 PHEMA_FALLIBLE snapshot_metadata_check_counter(const struct candidate *candidate,
-                                               const struct layout *layout,
+                                               const struct layout *layout, double time_offset,
                                                const struct phema_checkpoint *checkpoint,
                                                struct phema_error *err)
 {
@@ -268,10 +269,18 @@ PHEMA_FALLIBLE snapshot_metadata_check_counter(const struct candidate *candidate
     double inside = snapshot_metadata_value(checkpoint, layout->counter),
            named = candidate->named_time;
     double on_clock = layout->clock ? layout->clock(named) : named;
-    if (isnan(inside) || isnan(named) || inside == on_clock ||
+    if (isnan(inside) || isnan(named) || inside == on_clock || inside == on_clock + time_offset ||
         floor(inside / layout->counts_per_time) == named)
         return PHEMA_OK;
     struct phema_name_buffer shown, counted;
+    if (inside == on_clock + 1 && time_offset == 0) { /* Lightning before 1.6 */
+        (void)phema_fail(err, PHEMA_ERR_INPUTS,
+                         "its name says time %s, but '%s' inside is %s; %s1 adds 1 to all times",
+                         phema_number_format(&shown, named), layout->counter,
+                         phema_number_format(&counted, inside),
+                         phema_setting_equals(PHEMA_SET_TIME_OFFSET));
+        return phema_suggest(err, PHEMA_ERR_INPUTS, PHEMA_SET_TIME_OFFSET, "1");
+    }
     return phema_fail(err, PHEMA_ERR_INPUTS,
                       "its name says time %s, but '%s' inside is %s; correct the wrong one",
                       phema_number_format(&shown, named), layout->counter,
