@@ -11,26 +11,26 @@ cd "$1" || exit 1
 budgets='
 python/posthocema  4000  15
 include           7544  61
-src             106494 450
+src             106443 450
 src/accumulate    1459  10
 src/api           1444   7
 src/base          4818  27
-src/cli           7400  35
+src/cli           7396  35
 src/design        1778   7
-src/formats      12617  54
-src/gen           1651   6
+src/formats      12613  54
+src/gen           1645   6
 src/gpu           2033  12
-src/ops           6450  30
-src/output        5912  21
-src/plan          7073  27
-src/plot          3034  14
-src/profile       2803  11
-src/render        6229  20
+src/ops           6445  30
+src/output        5911  21
+src/plan          7068  27
+src/plot          3032  14
+src/profile       2800  11
+src/render        6227  20
 src/schedule       635   4
 src/search        1965   6
-src/series       15333  57
+src/series       15318  57
 src/solver        8673  33
-src/synth         8468  43
+src/synth         8464  43
 src/writer        6477  24
 '
 for folder in include src src/*/; do

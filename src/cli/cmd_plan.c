@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cmd_plan.c - predicts the bytes, memory and seconds of synth; no tensor is averaged. */
-#include <string.h>
 
 #include "cli.h"
 #include "phema/clock.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cmd_synth.c - makes averaged checkpoints. */
 #include <stdio.h>
-#include <string.h>
 
 #include "cli.h"
 #include "phema/memory_profile.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cmd_weights.c - prints the weights, how good they are, and which snapshots could be deleted. Only
  * a sample of each tensor is read. */
-#include <string.h>
 
 #include "cli.h"
 #include "phema/progress.h"

@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "phema/path.h"
 #include "phema/strbuf.h"
 
 /* ---- Names ---- */

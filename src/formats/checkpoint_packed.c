@@ -3,7 +3,6 @@
  * it first needs one, and then checks that the file is the same. A compressed file is opened at
  * once: its frames say how it can be read. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "format.h"
 #include "phema/packed.h"

@@ -4,21 +4,15 @@
  * every file. So memory is one run for each thread, and results do not depend on the threads. */
 #include "phema/gen.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "files.h"
 #include "phema/accumulate.h"
-#include "phema/cleanup.h"
 #include "phema/clock.h"
 #include "phema/parallel.h"
-#include "phema/path.h"
 #include "phema/setting.h"
 
 /* Every step takes two doubles or more, and microseconds for each beta. */

@@ -5,7 +5,6 @@
 
 #include <stdlib.h>
 
-#include "phema/array.h"
 #include "phema/packed.h"
 #include "team_runs.h"
 

@@ -5,7 +5,6 @@
 #include "phema/json.h"
 #include "phema/memory_profile.h"
 #include "phema/ops.h"
-#include "phema/path.h"
 #include "phema/setting.h"
 
 PHEMA_FALLIBLE phema_memory_report_begin(struct phema_memory_report *out, const char *path,

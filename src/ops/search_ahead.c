@@ -8,7 +8,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "phema/clock.h"
 #include "phema/parallel.h"
 
 /* A wrong guess costs more than a right one saves where commands are shorter. */

@@ -3,7 +3,6 @@
  * make candidates, score them. */
 #include "search_ahead.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "phema/path.h"
 #include "phema/setting.h"
 #include "phema/tensor_sets.h"
 

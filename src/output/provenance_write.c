@@ -3,7 +3,6 @@
 #include "outputs.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "phema/json.h"

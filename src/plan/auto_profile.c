@@ -4,7 +4,6 @@
  * a usual decay is believed where nothing else is nearly as likely. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "phema/setting.h"

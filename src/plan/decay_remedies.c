@@ -6,7 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "phema/number.h"
 #include "phema/setting.h"
 #include "phema/strbuf.h"
 #include "usual_averages.h"

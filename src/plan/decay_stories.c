@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "phema/number.h"
 #include "phema/strbuf.h"
 
 #define LEAST_KEPT 0.05 /* less tells no half-life */

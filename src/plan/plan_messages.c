@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "phema/json.h"
-#include "phema/number.h"
 #include "phema/plan.h"
 #include "phema/setting.h"
 #include "phema/strbuf.h"

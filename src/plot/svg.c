@@ -2,7 +2,6 @@
 /* svg.c - pictures as SVG 1.1, written as text. cairo would turn letters into shapes, which cannot
  * be searched or edited, and its bytes change with fonts and versions. The SVG has no ids, scripts
  * or references, so it can be embedded in an HTML file. In a dark browser it is dark. */
-#include <string.h>
 
 #include "layout.h"
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* sweep.c - scores of averages by width, read from a CSV, with the best one marked. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "figure.h"
 #include "phema/array.h"

@@ -3,7 +3,6 @@
  * (ema_rule.c) or TRL makes them. */
 #include "spec.h"
 
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

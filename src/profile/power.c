@@ -4,7 +4,6 @@
  * alike. */
 #include "phema/profile.h"
 
-#include "phema/number.h"
 #include "phema/quad.h"
 #include "phema/strbuf.h"
 

@@ -5,7 +5,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* One column on a phone, where wide columns and pictures give way to narrow ones. In the dark
  * scheme the inks of pictures are replaced where they would not show: their colours are attributes,

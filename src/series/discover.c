@@ -13,7 +13,6 @@
 #include "phema/json.h"
 #include "phema/mapped_file.h"
 #include "phema/path.h"
-#include "phema/setting.h"
 #include "series_builder.h"
 #include "sets.h"
 

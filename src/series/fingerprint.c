@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "phema/checksum.h"
-#include "phema/memory.h"
 #include "phema/parallel.h"
 #include "phema/series.h"
 #include "sparse_read.h"

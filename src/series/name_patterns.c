@@ -9,7 +9,6 @@
 #include "phema/path.h"
 #include "phema/regex.h"
 #include "phema/setting.h"
-#include "series_builder.h"
 #include "sets.h"
 
 /* A decimal number from a name; NaN when the group is empty or not a plain number. */

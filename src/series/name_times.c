@@ -3,13 +3,10 @@
  * have and that is another number in each. Words beside the digits only choose among several such
  * fields. */
 #include <ctype.h>
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "name_fields.h"
-#include "phema/regex.h"
 
 #define MOST_NAMES 2048u /* all pairs are compared */
 

@@ -5,13 +5,11 @@
 #include "series_builder.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "phema/array.h"
 #include "phema/memory.h"
-#include "phema/number.h"
 #include "phema/setting.h"
 
 /* A copy in memory that the series keeps; NULL of NULL, or where there is no memory. */

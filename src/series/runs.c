@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "phema/number.h"
 #include "phema/setting.h"
 
 /* Messages show so many characters of an id, or more where others begin alike. */

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "phema/number.h"
 #include "series_builder.h"
 #include "twins.h"
 

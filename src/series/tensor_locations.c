@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* tensor_locations.c - where a snapshot has the tensors of the series, and mismatches. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "phema/setting.h"

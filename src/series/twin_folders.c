@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* twin_folders.c - two folders with the files of all times: of the raw parameters, and of their
  * average. */
-#include <string.h>
 #include <sys/stat.h>
 
 #include "phema/path.h"

@@ -3,14 +3,11 @@
  * is a run of a plan that has nothing else, so that its bytes are those of any run. */
 #include "phema/synth.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "phema/cleanup.h"
 #include "phema/clock.h"
 #include "phema/memory.h"
 #include "phema/setting.h"

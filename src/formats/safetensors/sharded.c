@@ -2,7 +2,6 @@
 /* sharded.c - *.index.json and its shards (docs/formats/sharded.md). The index may only name files
  * below its own directory. Index and shards must agree on every tensor. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "format.h"
 #include "phema/json.h"

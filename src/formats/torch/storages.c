@@ -2,7 +2,6 @@
 /* storages.c - Persistent ids to storages, and views of storages to tensors. Conflicting ids are
  * refused; torch trusts the first id of a key (torch/serialization.py). */
 #include <stdlib.h>
-#include <string.h>
 
 #include "format.h"
 #include "phema/strbuf.h"

@@ -3,7 +3,6 @@
 #include "resume/resume.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "input_digests.h"
 #include "phema/array.h"
