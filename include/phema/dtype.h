@@ -39,6 +39,10 @@ bool phema_dtype_is_float(enum phema_dtype dtype);    /* real floating point: F6
  * fill whole bytes. */
 uint64_t phema_dtype_bytes(enum phema_dtype dtype, uint64_t n_elems);
 
+/* Of the real numbers in an element, and how many there are: two in a complex one. */
+enum phema_dtype phema_dtype_of_parts(enum phema_dtype dtype);
+size_t phema_dtype_n_parts(enum phema_dtype dtype);
+
 /* Stored mantissa bits: 10 for F16, 23 for F32; 0 for types without a fraction. */
 unsigned phema_dtype_mantissa_bits(enum phema_dtype dtype);
 

@@ -57,6 +57,16 @@ bool phema_dtype_is_float(enum phema_dtype dtype)
     return facts[dtype].is_float;
 }
 
+enum phema_dtype phema_dtype_of_parts(enum phema_dtype dtype)
+{
+    return dtype == PHEMA_C64 ? PHEMA_F32 : dtype == PHEMA_C128 ? PHEMA_F64 : dtype;
+}
+
+size_t phema_dtype_n_parts(enum phema_dtype dtype)
+{
+    return dtype == PHEMA_C64 || dtype == PHEMA_C128 ? 2 : 1;
+}
+
 unsigned phema_dtype_mantissa_bits(enum phema_dtype dtype)
 {
     return facts[dtype].mantissa_bits;

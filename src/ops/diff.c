@@ -29,16 +29,6 @@ static bool is_numeric(enum phema_dtype dtype)
     return dtype == PHEMA_C64 || dtype == PHEMA_C128 || phema_can_accumulate(dtype);
 }
 
-static enum phema_dtype part_dtype(enum phema_dtype dtype)
-{
-    return dtype == PHEMA_C64 ? PHEMA_F32 : dtype == PHEMA_C128 ? PHEMA_F64 : dtype;
-}
-
-static size_t parts_of(enum phema_dtype dtype)
-{
-    return dtype == PHEMA_C64 || dtype == PHEMA_C128 ? 2 : 1;
-}
-
 static bool are_comparable(const struct phema_tensor *a, const struct phema_tensor *b)
 {
     if (a->rank != b->rank)
@@ -47,7 +37,7 @@ static bool are_comparable(const struct phema_tensor *a, const struct phema_tens
         if (a->shape[d] != b->shape[d])
             return false;
     return a->dtype == b->dtype || (is_numeric(a->dtype) && is_numeric(b->dtype) &&
-                                    parts_of(a->dtype) == parts_of(b->dtype));
+                                    phema_dtype_n_parts(a->dtype) == phema_dtype_n_parts(b->dtype));
 }
 
 /* The larger of two sizes; NaN is larger than all. */
@@ -114,7 +104,7 @@ static enum phema_status compare_tensor(struct phema_difference *out, struct sid
 {
     uint64_t total = a->tensor->n_elems;
     bool as_numbers = is_numeric(a->tensor->dtype) && is_numeric(b->tensor->dtype);
-    size_t parts = parts_of(a->tensor->dtype);
+    size_t parts = phema_dtype_n_parts(a->tensor->dtype);
     for (uint64_t first = 0, released = 0; first < total;) {
         size_t n = total - first < CHUNK_ELEMS ? (size_t)(total - first) : CHUNK_ELEMS;
         const uint8_t *left = NULL, *right = NULL;
@@ -125,8 +115,8 @@ static enum phema_status compare_tensor(struct phema_difference *out, struct sid
         if (status)
             return status;
         if (as_numbers) {
-            phema_widen(a->values, part_dtype(a->tensor->dtype), left, n * parts);
-            phema_widen(b->values, part_dtype(b->tensor->dtype), right, n * parts);
+            phema_widen(a->values, phema_dtype_of_parts(a->tensor->dtype), left, n * parts);
+            phema_widen(b->values, phema_dtype_of_parts(b->tensor->dtype), right, n * parts);
             compare_numbers(out, a->values, b->values, n, parts);
         } else {
             compare_bytes(out, left, right, n, phema_dtype_bits(a->tensor->dtype) / 8);

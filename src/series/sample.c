@@ -119,10 +119,10 @@ static void fill_columns(struct sampling *sampling)
          * errors are those of numbers of any size */
         double scaled =
             tensor->scaling ? phema_dtype_rounding(tensor->scaling->codes) * sqrt(12) : 0;
-        size_t end = run->column + (size_t)(run->n * numbers_per_element(dtype));
+        size_t end = run->column + (size_t)(run->n * phema_dtype_n_parts(dtype));
         for (size_t i = run->column; i < end; i++)
             sampling->columns[i] =
-                (struct column){run->tensor, number_dtype(dtype), scaled, run->weight, 1};
+                (struct column){run->tensor, phema_dtype_of_parts(dtype), scaled, run->weight, 1};
     }
 }
 
@@ -145,8 +145,8 @@ static enum phema_status read_run(struct sample_part *part, size_t k, const stru
         phema_reader_read(&data, part->reader, &tensor, run->first, run->n, part->scratch, err);
     if (status)
         return status;
-    enum phema_dtype dtype = number_dtype(tensor.dtype);
-    size_t n = (size_t)(run->n * numbers_per_element(tensor.dtype));
+    enum phema_dtype dtype = phema_dtype_of_parts(tensor.dtype);
+    size_t n = (size_t)(run->n * phema_dtype_n_parts(tensor.dtype));
     double *row = sampling->sample->values + k * sampling->sample->n_elems;
     phema_elements_widen(row + run->column, dtype, data, n);
     return PHEMA_OK;

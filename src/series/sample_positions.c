@@ -39,16 +39,6 @@
 #define WINDOW_NUMBERS   ((uint64_t)1 << 16)
 #define FRAME_ATTEMPTS   8
 
-enum phema_dtype number_dtype(enum phema_dtype dtype)
-{
-    return dtype == PHEMA_C64 ? PHEMA_F32 : dtype;
-}
-
-uint64_t numbers_per_element(enum phema_dtype dtype)
-{
-    return dtype == PHEMA_C64 ? 2 : 1;
-}
-
 /* ---- The row of blocks ---- */
 
 struct row {
@@ -62,7 +52,7 @@ struct row {
 static uint64_t n_numbers_of(const struct row *row, size_t tensor)
 {
     const struct phema_tensor *entry = &row->series->tensors[tensor].tensor;
-    return entry->n_elems * numbers_per_element(entry->dtype); /* at most size_bytes of a C64 */
+    return entry->n_elems * phema_dtype_n_parts(entry->dtype); /* at most size_bytes of a C64 */
 }
 
 static uint64_t n_blocks_of(const struct row *row, size_t tensor)
@@ -177,7 +167,7 @@ static uint64_t move_to_frame(const struct row *row, size_t k, uint64_t block)
     struct phema_tensor tensor = phema_series_tensor_in(row->series, k, row->tensors[i]);
     if (!tensor.is_compressed)
         return block;
-    uint64_t size = phema_dtype_bytes(number_dtype(tensor.dtype), row->block);
+    uint64_t size = phema_dtype_bytes(phema_dtype_of_parts(tensor.dtype), row->block);
     uint64_t entry = phema_checkpoint_entry(row->series->snapshots[k].checkpoint,
                                             tensor.offset + (block - start) * size);
     if (entry < tensor.offset)
@@ -236,7 +226,7 @@ static void add_blocks(struct sample_positions *choice, const struct row *row,
     for (size_t i = 0; i < row->n_tensors && next < n; i++) {
         size_t tensor = row->tensors[i];
         uint64_t end = start + n_blocks_of(row, tensor), n_numbers = n_numbers_of(row, tensor);
-        uint64_t per_element = numbers_per_element(row->series->tensors[tensor].tensor.dtype);
+        uint64_t per_element = phema_dtype_n_parts(row->series->tensors[tensor].tensor.dtype);
         for (; next < n && blocks[next] < end; next++) {
             uint64_t first = (blocks[next] - start) * row->block, left = n_numbers - first;
             add_run(choice, tensor, first, left < row->block ? left : row->block, per_element);

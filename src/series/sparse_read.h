@@ -22,10 +22,6 @@ struct sample_positions {
     size_t n_numbers; /* columns */
 };
 
-/* The dtype of the numbers in an element, and their count. */
-enum phema_dtype number_dtype(enum phema_dtype dtype);
-uint64_t numbers_per_element(enum phema_dtype dtype);
-
 /*   is_skipped  [n_tensors] not looked at; NULL: none
  * PHEMA_NO            no tensor is averaged, or they claim more elements than files hold
  * PHEMA_ERR_RESOURCE  no memory */

@@ -474,7 +474,7 @@ double tensor_table_rounding(const struct phema_series *series,
         enum phema_dtype dtype = locations[i].is_widened
                                      ? locations[i].stored_dtype
                                      : phema_tensor_stored_dtype(&entry->tensor);
-        double rounding = phema_dtype_rounding(dtype == PHEMA_C64 ? PHEMA_F32 : dtype);
+        double rounding = phema_dtype_rounding(phema_dtype_of_parts(dtype));
         sum += (double)entry->tensor.n_elems * rounding * rounding;
         n += (double)entry->tensor.n_elems;
     }

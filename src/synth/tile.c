@@ -24,14 +24,14 @@ static void restore_block(void *row, const struct group_state *state, enum phema
                           const struct block *block)
 {
     const uint8_t *data = state->data + phema_dtype_bytes(dtype, block->first);
-    size_t n = block->n_elems * components_of(dtype);
-    size_t at = block->first * components_of(dtype);
+    size_t n = block->n_elems * phema_dtype_n_parts(dtype);
+    size_t at = block->first * phema_dtype_n_parts(dtype);
     if (state->accumulator == PHEMA_ACCUMULATE_F64) {
-        phema_widen((double *)row + at, component_dtype(dtype), data, n);
+        phema_widen((double *)row + at, phema_dtype_of_parts(dtype), data, n);
         return;
     }
     double values[2 * BLOCK_ELEMS];
-    phema_widen(values, component_dtype(dtype), data, n);
+    phema_widen(values, phema_dtype_of_parts(dtype), data, n);
     for (size_t i = 0; i < n; i++)
         ((float *)row)[at + i] = (float)values[i];
 }
@@ -96,8 +96,8 @@ static void add_inputs(const struct worker *worker, struct group_state *state,
                               .weights = group->weights + state->n_added * group->n_rows,
                               .n_inputs = n,
                               .n_targets = group->n_rows,
-                              .n_elems = (size_t)range->n_elems * components_of(range->dtype),
-                              .dtype = component_dtype(range->dtype)};
+                              .n_elems = (size_t)range->n_elems * phema_dtype_n_parts(range->dtype),
+                              .dtype = phema_dtype_of_parts(range->dtype)};
     phema_accumulate(worker->run->backend, state->accumulator, state->sums, state->row_bytes,
                      &tile);
     state->n_added += n;
@@ -215,8 +215,8 @@ static enum phema_status write_copy(struct worker *worker, const struct group *g
     const struct tile_range *range = &worker->range;
     bool is_converted = run->outputs->dtypes[range->tensor] != range->dtype;
     if (is_converted)
-        phema_widen(worker->sums, component_dtype(range->dtype), data,
-                    (size_t)range->n_elems * components_of(range->dtype));
+        phema_widen(worker->sums, phema_dtype_of_parts(range->dtype), data,
+                    (size_t)range->n_elems * phema_dtype_n_parts(range->dtype));
     enum phema_status status = PHEMA_OK;
     for (size_t j = 0; j < group->n_targets && !status; j++) {
         size_t output = group->targets[j];

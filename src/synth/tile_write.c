@@ -72,9 +72,9 @@ static struct phema_narrow_counts narrow_elems(struct worker *worker, enum phema
     const struct run *run = worker->run;
     struct phema_narrow_counts counts = {0, 0, 0};
     phema_narrow(run->backend, worker->written + phema_dtype_bytes(dtype, first),
-                 component_dtype(dtype), accumulator,
-                 (const char *)row + first * components_of(dtype) * sum_bytes_of(accumulator),
-                 n * components_of(dtype), run_overflow(run), &counts);
+                 phema_dtype_of_parts(dtype), accumulator,
+                 (const char *)row + first * phema_dtype_n_parts(dtype) * sum_bytes_of(accumulator),
+                 n * phema_dtype_n_parts(dtype), run_overflow(run), &counts);
     return counts;
 }
 
@@ -88,7 +88,7 @@ PHEMA_FALLIBLE tile_check_values(struct worker *worker, size_t output, size_t te
     struct phema_name_buffer shown;
     const char *name = phema_name_escape(&shown, found->name, found->name_size);
     bool has_nan = counts->n_nan || counts->n_inf;
-    bool is_small = phema_dtype_bits(component_dtype(dtype)) < 32;
+    bool is_small = phema_dtype_bits(phema_dtype_of_parts(dtype)) < 32;
     if (has_nan && tensor < worker->nan_tensor)
         worker->nan_tensor = tensor;
     if (has_nan && run->options.refuses_nan)

@@ -78,17 +78,6 @@ static inline size_t sum_bytes_of(enum phema_accumulator accumulator)
     return accumulator == PHEMA_ACCUMULATE_F64 ? sizeof(double) : sizeof(float);
 }
 
-/* The real and imaginary parts of complex numbers are averaged separately. */
-static inline enum phema_dtype component_dtype(enum phema_dtype dtype)
-{
-    return dtype == PHEMA_C64 ? PHEMA_F32 : dtype;
-}
-
-static inline size_t components_of(enum phema_dtype dtype)
-{
-    return dtype == PHEMA_C64 ? 2 : 1;
-}
-
 /* The elements of one tensor, from block *b on. *b moves to the next tensor's first block. */
 static inline struct block next_tensor(const struct worker *worker, size_t *b)
 {

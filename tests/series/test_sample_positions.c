@@ -68,7 +68,7 @@ static void assert_sound(const struct model *model, const struct sample_position
             assert_true(order < 0 || (order == 0 && before->first + before->n < run->first));
         }
         assert_int_equal(run->column, column);
-        column += (size_t)(run->n * numbers_per_element(tensor->dtype));
+        column += (size_t)(run->n * phema_dtype_n_parts(tensor->dtype));
     }
     assert_int_equal(choice->n_numbers, column);
 }

@@ -71,7 +71,7 @@ static enum phema_dtype main_dtype(const struct phema_series *series)
         const struct phema_series_tensor *entry = &series->tensors[i];
         if (entry->rule != PHEMA_RULE_AVERAGE || entry->same_as != i)
             continue;
-        enum phema_dtype dtype = entry->tensor.dtype == PHEMA_C64 ? PHEMA_F32 : entry->tensor.dtype;
+        enum phema_dtype dtype = phema_dtype_of_parts(entry->tensor.dtype);
         bytes[dtype] += entry->tensor.size_bytes;
         if (bytes[dtype] > bytes[most])
             most = dtype;
@@ -89,7 +89,7 @@ static enum phema_accumulator main_accumulator(const struct run *run, enum phema
             sums_fit_float32(run->options.sums, run->plan->targets[j].solution.weights, series->n);
     for (size_t i = 0; i < series->n_tensors; i++)
         if (series->tensors[i].rule == PHEMA_RULE_AVERAGE &&
-            component_dtype(series->tensors[i].tensor.dtype) == dtype)
+            phema_dtype_of_parts(series->tensors[i].tensor.dtype) == dtype)
             return sums_need_float64(run, i) || n_fit * 2 < run->plan->m ? PHEMA_ACCUMULATE_F64
                                                                          : PHEMA_ACCUMULATE_F32;
     return PHEMA_ACCUMULATE_F64;

@@ -101,11 +101,11 @@ static void restore_block(struct phema_narrow_counts *counts, const struct worke
     enum phema_dtype to = run->outputs->dtypes[worker->range.tensor];
     const uint8_t *source = data + phema_dtype_bytes(from, block->first);
     uint8_t *target = row + phema_dtype_bytes(to, block->first);
-    size_t n_numbers = block->n_elems * components_of(from);
+    size_t n_numbers = block->n_elems * phema_dtype_n_parts(from);
     double sums[2 * BLOCK_ELEMS]; /* hold any input dtype exactly */
-    phema_widen(sums, component_dtype(from), source, n_numbers);
-    phema_narrow(run->backend, target, component_dtype(to), PHEMA_ACCUMULATE_F64, sums, n_numbers,
-                 run_overflow(run), counts);
+    phema_widen(sums, phema_dtype_of_parts(from), source, n_numbers);
+    phema_narrow(run->backend, target, phema_dtype_of_parts(to), PHEMA_ACCUMULATE_F64, sums,
+                 n_numbers, run_overflow(run), counts);
     if (from == to)
         memcpy(target, source, (size_t)phema_dtype_bytes(from, block->n_elems));
 }
@@ -204,7 +204,7 @@ static struct phema_cuda_job job_of(const struct worker *worker, const struct gr
         .n_inputs = group->n_inputs,
         .blocks = gpu->blocks,
         .n_blocks = worker->n_blocks,
-        .n_numbers = range->n_elems * components_of(range->dtype),
+        .n_numbers = range->n_elems * phema_dtype_n_parts(range->dtype),
     };
 }
 
@@ -236,7 +236,7 @@ PHEMA_FALLIBLE gpu_worker_sum_tile(struct worker *worker, struct phema_error *er
 {
     for (size_t g = 0; g < worker->rule->n_groups; g++)
         (void)tile_start_group(worker, g);
-    uint32_t parts = (uint32_t)components_of(worker->range.dtype);
+    uint32_t parts = (uint32_t)phema_dtype_n_parts(worker->range.dtype);
     for (size_t b = 0; b < worker->n_blocks; b++)
         worker->gpu->blocks[b] = (struct phema_cuda_block){
             (uint32_t)worker->blocks[b].first * parts, (uint32_t)worker->blocks[b].n_elems * parts};
