@@ -14,6 +14,12 @@ enum phema_accumulator {
     PHEMA_ACCUMULATE_F32  /* sums in float: fmaf((float)weight, (float)x, sum) */
 };
 
+/* Bytes of a sum. */
+static inline size_t phema_accumulator_size(enum phema_accumulator accumulator)
+{
+    return accumulator == PHEMA_ACCUMULATE_F64 ? sizeof(double) : sizeof(float);
+}
+
 struct phema_tile {
     const uint8_t *const *inputs; /* [n_inputs] first element of each, at any address */
     const double *weights;        /* [n_inputs x n_targets] row-major */

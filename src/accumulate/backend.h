@@ -55,11 +55,6 @@ extern const struct phema_kernels phema_avx2_kernels[2];
 extern const struct phema_kernels phema_avx512_kernels[2];
 extern const struct phema_kernels phema_neon_kernels[2];
 
-static inline size_t phema_accumulator_size(enum phema_accumulator accumulator)
-{
-    return accumulator == PHEMA_ACCUMULATE_F64 ? sizeof(double) : sizeof(float);
-}
-
 /* true for dtypes that kernels read and write; others go through tables. */
 static inline bool phema_is_wide(enum phema_dtype dtype)
 {

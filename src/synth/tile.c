@@ -68,7 +68,7 @@ static uint8_t *start_group(struct worker *worker, size_t g, uint8_t *sums)
 {
     struct group_state *state = tile_start_group(worker, g);
     state->accumulator = sum_dtype_of(worker->run, state->group, worker->range.tensor);
-    state->row_bytes = worker->run->budget.sum_elems * sum_bytes_of(state->accumulator);
+    state->row_bytes = worker->run->budget.sum_elems * phema_accumulator_size(state->accumulator);
     state->sums = sums;
     memset(sums, 0, state->group->n_rows * state->row_bytes);
     return sums + state->group->n_rows * state->row_bytes;

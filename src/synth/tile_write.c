@@ -73,7 +73,8 @@ static struct phema_narrow_counts narrow_elems(struct worker *worker, enum phema
     struct phema_narrow_counts counts = {0, 0, 0};
     phema_narrow(run->backend, worker->written + phema_dtype_bytes(dtype, first),
                  phema_dtype_of_parts(dtype), accumulator,
-                 (const char *)row + first * phema_dtype_n_parts(dtype) * sum_bytes_of(accumulator),
+                 (const char *)row +
+                     first * phema_dtype_n_parts(dtype) * phema_accumulator_size(accumulator),
                  n * phema_dtype_n_parts(dtype), run_overflow(run), &counts);
     return counts;
 }

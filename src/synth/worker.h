@@ -73,11 +73,6 @@ static inline bool counts_any(const struct phema_narrow_counts *counts)
     return counts->n_overflow || counts->n_nan || counts->n_inf;
 }
 
-static inline size_t sum_bytes_of(enum phema_accumulator accumulator)
-{
-    return accumulator == PHEMA_ACCUMULATE_F64 ? sizeof(double) : sizeof(float);
-}
-
 /* The elements of one tensor, from block *b on. *b moves to the next tensor's first block. */
 static inline struct block next_tensor(const struct worker *worker, size_t *b)
 {

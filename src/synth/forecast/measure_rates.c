@@ -212,7 +212,7 @@ static bool add_inputs(const struct trial *trial, struct trial_thread *thread, s
 static bool process_tile(const struct trial *trial, struct trial_thread *thread, size_t t,
                          uint64_t place)
 {
-    size_t row = trial->tile_elems * sum_bytes_of(trial->accumulator);
+    size_t row = trial->tile_elems * phema_accumulator_size(trial->accumulator);
     memset(thread->sums, 0, trial->n_targets * row);
     for (size_t k = 0; k < trial->n_inputs; k += thread->n_slots) {
         size_t n = trial->n_inputs - k < thread->n_slots ? trial->n_inputs - k : thread->n_slots;
