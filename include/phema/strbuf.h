@@ -43,6 +43,7 @@ struct phema_name_buffer {
     char text[PHEMA_NAME_SHOWN + 8];
 };
 const char *phema_name_escape(struct phema_name_buffer *buffer, const char *name, size_t size);
+const char *phema_name_show(struct phema_name_buffer *buffer, const char *name); /* of a string */
 
 /* true when string is longer than end and ends with it */
 bool phema_ends_with(const char *string, const char *end);

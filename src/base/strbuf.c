@@ -366,6 +366,11 @@ const char *phema_size_enough(struct phema_name_buffer *buffer, uint64_t size_by
     return show_size(buffer, size_bytes, true);
 }
 
+const char *phema_name_show(struct phema_name_buffer *buffer, const char *name)
+{
+    return phema_name_escape(buffer, name, strlen(name));
+}
+
 bool phema_ends_with(const char *string, const char *end)
 {
     size_t size = strlen(string), end_size = strlen(end);

@@ -129,8 +129,7 @@ static enum phema_status print_tensor(const struct phema_checkpoint *checkpoint,
     if (tensor)
         return render_print_elements(checkpoint, tensor, err);
     return phema_fail(err, PHEMA_NO, "%s: has no tensor '%s'; inspect -v lists them",
-                      phema_checkpoint_path(checkpoint),
-                      phema_name_escape(&name, wanted, strlen(wanted)));
+                      phema_checkpoint_path(checkpoint), phema_name_show(&name, wanted));
 }
 
 static enum phema_status inspect_checkpoint(struct phema_json_out *out,

@@ -196,7 +196,7 @@ static const char *label_of(const struct assembly *assembly, size_t file,
                             struct phema_name_buffer *shown)
 {
     const char *label = phema_checkpoint_file_label(assembly->checkpoint, file);
-    return phema_name_escape(shown, label, strlen(label));
+    return phema_name_show(shown, label);
 }
 
 /* Checks a further piece of a tensor. */

@@ -80,8 +80,7 @@ static enum phema_status open_parts(struct phema_checkpoint *checkpoint,
         const char *name = scan->parts[i];
         enum phema_status status = open_part(checkpoint, name, options, err);
         if (status)
-            return phema_fail_in(err, status, "%s/.metadata",
-                                 phema_name_escape(&shown, name, strlen(name)));
+            return phema_fail_in(err, status, "%s/.metadata", phema_name_show(&shown, name));
     }
     checkpoint->base = 0;
     checkpoint->part = (struct phema_span){NULL, 0};
@@ -118,7 +117,7 @@ static enum phema_status open_found(struct phema_checkpoint *checkpoint,
     free(path);
     struct phema_name_buffer shown;
     if (status)
-        return phema_fail_in(err, status, "%s", phema_name_escape(&shown, name, strlen(name)));
+        return phema_fail_in(err, status, "%s", phema_name_show(&shown, name));
     return PHEMA_OK;
 }
 

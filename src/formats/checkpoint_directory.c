@@ -206,7 +206,7 @@ enum phema_status directory_choose(const char **name, struct directory_scan *sca
             return phema_fail(err, PHEMA_ERR_FILE,
                               "holds '%s' besides an index that does not name it, expected one "
                               "checkpoint; name the one that is meant",
-                              phema_name_escape(&shown, unlisted, strlen(unlisted)));
+                              phema_name_show(&shown, unlisted));
         *name = scan->index;
         return status;
     }
@@ -228,7 +228,7 @@ enum phema_status directory_choose(const char **name, struct directory_scan *sca
         strtoul(of + strlen("-of-"), NULL, 10) > 1)
         return phema_fail(err, PHEMA_ERR_FILE,
                           "holds '%s' alone, a part of a checkpoint, and no index",
-                          phema_name_escape(&shown, scan->file, strlen(scan->file)));
+                          phema_name_show(&shown, scan->file));
     *name = scan->file;
     return PHEMA_OK;
 }

@@ -193,7 +193,7 @@ void phema_note_leftovers(const struct phema_outputs *outputs,
             fstatat(dirfd(directory), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
             continue;
         if (n++ == 0)
-            (void)phema_name_escape(&first, entry->d_name, strlen(entry->d_name));
+            (void)phema_name_show(&first, entry->d_name);
         bytes += (uint64_t)st.st_blocks * 512;
     }
     if (n)

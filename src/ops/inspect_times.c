@@ -35,7 +35,7 @@ static char *name_kind(struct phema_arena *arena, const struct phema_snapshot *s
     if (!snapshot->spec)
         (void)strcpy(shown.text, "unknown");
     else if (isnan(snapshot->sigma_rel))
-        (void)phema_name_escape(&shown, snapshot->spec, strlen(snapshot->spec));
+        (void)phema_name_show(&shown, snapshot->spec);
     else
         (void)snprintf(shown.text, sizeof(shown.text), "%.6g", snapshot->sigma_rel);
     return phema_arena_copy(arena, shown.text, strlen(shown.text));

@@ -363,6 +363,5 @@ enum phema_status auto_part_name_process(const struct phema_synthesis *synthesis
     if (gethostname(host, sizeof(host) - 1))
         host[0] = '\0';
     return phema_fail_in(err, status, "part %llu of %llu on %s", (unsigned long long)options->part,
-                         (unsigned long long)options->n_parts,
-                         phema_name_escape(&shown, host, strlen(host)));
+                         (unsigned long long)options->n_parts, phema_name_show(&shown, host));
 }

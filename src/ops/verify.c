@@ -118,7 +118,7 @@ static void find_place(struct phema_name_buffer *place, const char *message,
         struct stat st;
         bool is_path = path && (lstat(path, &st) == 0 || is_in_command(request, path));
         if (is_path)
-            (void)phema_name_escape(place, path, strlen(path));
+            (void)phema_name_show(place, path);
         free(path);
         if (is_path || !colon)
             return;
@@ -223,7 +223,7 @@ static enum phema_status fail_target(const struct phema_verifying *verifying,
     return phema_fail(err, PHEMA_ERR_INPUTS,
                       "%s: %zu of its %zu snapshots %s not there, such as '%s'",
                       verifying->options->out, n, recorded->n_inputs, n == 1 ? "is" : "are",
-                      phema_name_escape(&shown, name, strlen(name)));
+                      phema_name_show(&shown, name));
 }
 
 /* Weights that differ are only reported: the comparison continues with those that are recorded. */

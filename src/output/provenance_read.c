@@ -460,8 +460,7 @@ PHEMA_FALLIBLE phema_provenance_check_labels(const struct phema_provenance *prov
         const char *label = provenance->labels[i];
         if (!is_same_label(label, wanted[i]))
             return phema_fail(err, PHEMA_NO, "its metadata give %s %s, its provenance gives %s",
-                              label_keys[i],
-                              label ? phema_name_escape(&shown, label, strlen(label)) : "none",
+                              label_keys[i], label ? phema_name_show(&shown, label) : "none",
                               wanted[i] ? wanted[i] : "none");
     }
     return PHEMA_OK;

@@ -458,7 +458,7 @@ PHEMA_FALLIBLE decays_accuse(const struct doctor *doctor, const struct pairs *pa
         return phema_fail_memory(err);
     struct phema_strbuf text = {0};
     struct phema_name_buffer name;
-    const char *shown = phema_name_escape(&name, pairs->set.name, strlen(pairs->set.name));
+    const char *shown = phema_name_show(&name, pairs->set.name);
     phema_strbuf_printf(&text,
                         "the raw parameters beside '%s' tell how it was really averaged: ", shown);
     if (find_restart(doctor, pairs, profiles)) {

@@ -405,7 +405,7 @@ void phema_decay_set_write(struct phema_strbuf *out, const struct phema_decay_se
                            const char *unit)
 {
     struct phema_name_buffer name;
-    phema_strbuf_printf(out, "'%s': ", phema_name_escape(&name, set->name, strlen(set->name)));
+    phema_strbuf_printf(out, "'%s': ", phema_name_show(&name, set->name));
     phema_decay_set_describe(out, set, unit);
     if (set->n_fitted)
         phema_strbuf_printf(out, " (from %zu of %zu intervals)", set->n_fitted, set->n);

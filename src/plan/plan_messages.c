@@ -26,7 +26,7 @@ void phema_target_write_name(struct phema_strbuf *out, const struct phema_target
     if (!target->kind)
         phema_strbuf_puts(out, "given weights");
     else if (isnan(target->sigma_rel))
-        phema_strbuf_puts(out, phema_name_escape(&spec, target->spec, strlen(target->spec)));
+        phema_strbuf_puts(out, phema_name_show(&spec, target->spec));
     else
         phema_strbuf_printf(out, "sigma_rel %.6g", target->sigma_rel);
     phema_strbuf_printf(out, " at %s", phema_number_format(&at, target->named_time));

@@ -41,7 +41,7 @@ static enum phema_status read_width(struct phema_plan_rule *rule, const char *te
         return phema_fail(err, PHEMA_ERR_USAGE,
                           "expected a sigma_rel such as 0.05, or copy, behind the last '=', found "
                           "'%s'",
-                          phema_name_escape(&shown, text, strlen(text)));
+                          phema_name_show(&shown, text));
     return phema_gamma_from_sigma_rel(&rule->gamma, rule->sigma_rel, err);
 }
 

@@ -52,9 +52,8 @@ static enum phema_status fail_ambiguous(const struct phema_series *series, const
     for (size_t k = 0; k < series->n; k++) {
         const struct phema_snapshot *snapshot = &series->snapshots[k];
         if (is_file_of(snapshot, name, size))
-            phema_strbuf_printf(
-                &choices, "%s'%s'", choices.size ? ", " : "",
-                phema_name_escape(&shown, snapshot->label, strlen(snapshot->label)));
+            phema_strbuf_printf(&choices, "%s'%s'", choices.size ? ", " : "",
+                                phema_name_show(&shown, snapshot->label));
     }
     enum phema_status status =
         choices.is_failed ? phema_fail_memory(err)
@@ -244,9 +243,8 @@ static enum phema_status note_label(struct phema_plan *plan, const struct phema_
     plan->other_labels = phema_arena_printf(
         &plan->memory,
         "the weights are for other labels: in their file '%s' has the time %s%s%s, and here %s%s%s",
-        phema_name_escape(&label, snapshot->label, strlen(snapshot->label)),
-        phema_number_format(&there, time), has_other_spec ? " and " : "",
-        has_other_spec ? phema_name_escape(&other, spec, strlen(spec)) : "",
+        phema_name_show(&label, snapshot->label), phema_number_format(&there, time),
+        has_other_spec ? " and " : "", has_other_spec ? phema_name_show(&other, spec) : "",
         phema_number_format(&here, snapshot->time), has_other_spec ? " and " : "",
         has_other_spec ? snapshot->spec : "");
     return plan->other_labels ? PHEMA_OK : phema_fail_memory(err);

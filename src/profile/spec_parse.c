@@ -189,7 +189,7 @@ static enum phema_status parse_value(double *out, const struct spec_key *key, co
     if (!status && !(value >= key->lowest && value <= key->highest)) {
         struct phema_name_buffer shown;
         status = phema_fail(err, PHEMA_ERR_USAGE, "expected %s, found '%s'", key->expected,
-                            phema_name_escape(&shown, text, strlen(text)));
+                            phema_name_show(&shown, text));
     }
     if (status)
         return phema_fail_in(err, status, "%s", key->name);
@@ -206,7 +206,7 @@ static enum phema_status parse_warmup(double *values, const struct spec_key *key
     if (isnan(values[0])) {
         struct phema_name_buffer shown;
         return phema_fail(err, PHEMA_ERR_USAGE, "warmup: expected %s, found '%s'", key->expected,
-                          phema_name_escape(&shown, form, strlen(form)));
+                          phema_name_show(&shown, form));
     }
     for (size_t i = 0; i < SPEC_FORM_NUMBERS; i++) {
         struct spec_key number = spec_warmups[(size_t)values[0]].numbers[i];
@@ -463,7 +463,7 @@ PHEMA_FALLIBLE phema_spec_parse(struct phema_spec **out, struct phema_arena *are
     spec->arena = arena;
     enum phema_status status = parse_all(spec, text, err);
     if (status)
-        return phema_fail_in(err, status, "'%s'", phema_name_escape(&shown, text, strlen(text)));
+        return phema_fail_in(err, status, "'%s'", phema_name_show(&shown, text));
     *out = spec;
     return PHEMA_OK;
 }

@@ -255,7 +255,7 @@ void verification_write_text(struct phema_strbuf *text, const struct phema_verif
             text,
             "  snapshot '%s': its tensor data are not those that the output was made "
             "of\n",
-            phema_name_escape(&shown, file, strlen(file)));
+            phema_name_show(&shown, file));
     }
     if (verifying->n_changed > MAX_NAMED)
         phema_strbuf_printf(text, "  and %zu more snapshots\n", verifying->n_changed - MAX_NAMED);

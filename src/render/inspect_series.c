@@ -123,8 +123,8 @@ void inspect_write_remarks(struct phema_strbuf *out, const struct inspect_times 
     write_more(out, times->n_missing);
     for (size_t i = 0; i < times->n_duplicates && i < MOST_REMARKS; i++) {
         const char *a = times->duplicates[i].of, *b = times->duplicates[i].label;
-        phema_strbuf_printf(out, "  twice: %s and %s\n", phema_name_escape(&first, a, strlen(a)),
-                            phema_name_escape(&second, b, strlen(b)));
+        phema_strbuf_printf(out, "  twice: %s and %s\n", phema_name_show(&first, a),
+                            phema_name_show(&second, b));
     }
     write_more(out, times->n_duplicates);
 }
@@ -312,8 +312,7 @@ static void write_decay_tables(struct phema_strbuf *out, const struct phema_deca
         const struct phema_decay_set *set = &decays->sets[i];
         struct phema_name_buffer name;
         struct table table = {.n_columns = 0};
-        phema_strbuf_printf(out, "\ndecay of '%s'\n",
-                            phema_name_escape(&name, set->name, strlen(set->name)));
+        phema_strbuf_printf(out, "\ndecay of '%s'\n", phema_name_show(&name, set->name));
         table_add_titles(&table, "from|to|kept|+-|half-life|claimed|<");
         for (size_t k = 0; k < set->n; k++)
             add_step(&table, &set->steps[k]);
@@ -470,14 +469,12 @@ static void write_snapshots(struct phema_strbuf *out, const struct phema_series 
     for (size_t k = 0; k < series->n; k++) {
         const struct phema_snapshot *snapshot = &series->snapshots[k];
         struct phema_name_buffer time, label;
-        phema_strbuf_printf(out, "%-*s %14s ", width,
-                            phema_name_escape(&label, snapshot->label, strlen(snapshot->label)),
+        phema_strbuf_printf(out, "%-*s %14s ", width, phema_name_show(&label, snapshot->label),
                             phema_number_format(&time, snapshot->time));
         if (!snapshot->spec)
             phema_strbuf_printf(out, "%*s", profile_width, "unknown");
         else if (has_shapes)
-            phema_strbuf_printf(out, "%*s", profile_width,
-                                phema_name_escape(&label, snapshot->spec, strlen(snapshot->spec)));
+            phema_strbuf_printf(out, "%*s", profile_width, phema_name_show(&label, snapshot->spec));
         else
             phema_strbuf_printf(out, "%10.6g", snapshot->sigma_rel);
         if (is_renamed)
@@ -518,8 +515,7 @@ static void write_runs(struct phema_strbuf *out, const struct phema_series *seri
     struct phema_strbuf text = {0};
     if (!series->n_runs)
         return;
-    phema_strbuf_puts(&text,
-                      phema_name_escape(&shown, series->runs[0].id, strlen(series->runs[0].id)));
+    phema_strbuf_puts(&text, phema_name_show(&shown, series->runs[0].id));
     if (series->n_runs > 1)
         phema_strbuf_printf(&text, ", and %zu snapshot%s no run", series->runs[1].n,
                             series->runs[1].n == 1 ? " that names" : "s that name");

@@ -89,11 +89,9 @@ static void write_sets(struct phema_strbuf *out, const struct phema_series *seri
     struct phema_strbuf text = {0};
     for (size_t k = 0; k < series->n && series->snapshots[k].key; k++) {
         const struct phema_snapshot *snapshot = &series->snapshots[k];
-        phema_strbuf_printf(&text, "%s%s", k ? ", " : "",
-                            phema_name_escape(&key, snapshot->key, strlen(snapshot->key)));
+        phema_strbuf_printf(&text, "%s%s", k ? ", " : "", phema_name_show(&key, snapshot->key));
         if (snapshot->spec && strcmp(snapshot->spec, snapshot->key) != 0)
-            phema_strbuf_printf(&text, " (%s)",
-                                phema_name_escape(&spec, snapshot->spec, strlen(snapshot->spec)));
+            phema_strbuf_printf(&text, " (%s)", phema_name_show(&spec, snapshot->spec));
     }
     if (text.data && !text.is_failed)
         phema_strbuf_printf(out, "  snapshots: %s\n", text.data);
@@ -116,9 +114,7 @@ static void write_rules(struct phema_strbuf *out, int width, const struct inspec
     }
     if (*summary->series->key) {
         struct phema_name_buffer key;
-        phema_strbuf_printf(
-            out, "  subtree: '%s'\n",
-            phema_name_escape(&key, summary->series->key, strlen(summary->series->key)));
+        phema_strbuf_printf(out, "  subtree: '%s'\n", phema_name_show(&key, summary->series->key));
     }
     if (summary->series->became)
         write_sets(out, summary->series);

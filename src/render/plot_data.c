@@ -28,8 +28,8 @@ static char *name_series(struct names *names, const struct phema_series *series)
     struct phema_name_buffer root, first, last;
     const char *begin = phema_number_format(&first, series->snapshots[0].time);
     const char *end = phema_number_format(&last, series->snapshots[series->n - 1].time);
-    phema_strbuf_printf(&text, "%s: %zu snapshots, ",
-                        phema_name_escape(&root, series->root, strlen(series->root)), series->n);
+    phema_strbuf_printf(&text, "%s: %zu snapshots, ", phema_name_show(&root, series->root),
+                        series->n);
     if (series->snapshots[0].time == series->snapshots[series->n - 1].time)
         phema_strbuf_printf(&text, "%s %s", begin, series->unit);
     else
@@ -44,7 +44,7 @@ static char *name_kind(struct names *names, const struct phema_snapshot *snapsho
     if (!snapshot->kind)
         phema_strbuf_puts(&text, "of unknown width");
     else if (isnan(snapshot->sigma_rel))
-        phema_strbuf_puts(&text, phema_name_escape(&spec, snapshot->spec, strlen(snapshot->spec)));
+        phema_strbuf_puts(&text, phema_name_show(&spec, snapshot->spec));
     else
         phema_strbuf_printf(&text, "sigma_rel %.6g", snapshot->sigma_rel);
     if (snapshot->kind && snapshot->profile.update_every > 1)
@@ -273,7 +273,7 @@ static enum phema_status open_record(struct record *out, const char *path, const
         return phema_fail(err, PHEMA_ERR_FILE, "expected at most %zu bytes, found %zu", MOST_RECORD,
                           size);
     struct phema_name_buffer name;
-    phema_strbuf_printf(&out->title, "%s: %s", phema_name_escape(&name, path, strlen(path)), what);
+    phema_strbuf_printf(&out->title, "%s: %s", phema_name_show(&name, path), what);
     return phema_strbuf_check(&out->title, err);
 }
 

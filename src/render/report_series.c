@@ -136,8 +136,7 @@ void report_notes(const struct render_style *style, const struct phema_series *s
         if (series->notes[i] != series->assumption || is_confirmed)
             render_say("%s", series->notes[i]);
     if (style->is_verbose && series->is_key_usual)
-        render_say("averaging the subtree '%s'",
-                   phema_name_escape(&shown, series->key, strlen(series->key)));
+        render_say("averaging the subtree '%s'", phema_name_show(&shown, series->key));
     for (size_t i = 0; style->is_verbose && i < series->n_tensors; i++) {
         const struct phema_series_tensor *entry = &series->tensors[i];
         if (entry->rule == PHEMA_RULE_COPY)
@@ -194,8 +193,7 @@ static void say_labels(const char *into, const struct phema_checkpoint *template
         struct phema_name_buffer shown;
         if (value)
             phema_strbuf_printf(&labels, "%s%s %s", labels.size ? ", " : "",
-                                strchr(keys[i], '.') + 1,
-                                phema_name_escape(&shown, value, strlen(value)));
+                                strchr(keys[i], '.') + 1, phema_name_show(&shown, value));
     }
     if (labels.data && !labels.is_failed)
         render_say("  the copy's header still says what %s is (%s); what the copy is stands in its "

@@ -74,7 +74,7 @@ void weights_write_advice(struct phema_strbuf *out, const struct phema_plan *pla
         bool is_kept = !is_removed(advice, k);
         if (!is_kept || is_verbose)
             phema_strbuf_printf(out, "%s  %s\n", is_kept ? "keep  " : "delete",
-                                phema_name_escape(&shown, label, strlen(label)));
+                                phema_name_show(&shown, label));
     }
     if (!is_verbose)
         phema_strbuf_printf(out, "keep    %zu (-v)\n", plan->series->n - advice->found.n_removed);

@@ -228,7 +228,7 @@ static enum phema_status fail_kind(const char *text, struct phema_error *err)
     (void)phema_fail(err, PHEMA_ERR_USAGE,
                      "'%s' is no file, and no schedule such as constant, linear, "
                      "cosine, wsd, inverse-sqrt or onecycle",
-                     phema_name_escape(&shown, text, strlen(text)));
+                     phema_name_show(&shown, text));
     return phema_suggest(err, PHEMA_ERR_USAGE, PHEMA_SET_SCHEDULE, near);
 }
 

@@ -292,8 +292,7 @@ static enum phema_status use_counter(struct candidate_list *candidates, struct c
     if (differs && n > 0) {
         candidates->recognised.times = "counter";
         candidates->recognised.field = counter->name;
-        const char *base = phema_name_escape(&name, counted[0].candidate->base,
-                                             strlen(counted[0].candidate->base));
+        const char *base = phema_name_show(&name, counted[0].candidate->base);
         candidates->times_note =
             are_dates
                 ? phema_arena_printf(candidates->arena,
@@ -388,7 +387,7 @@ static enum phema_status count_from_one(struct candidate_list *candidates, struc
     const char *unit = text ? name_unit(first->base, (size_t)(text - first->base)) : NULL;
     if ((first->named_time > 0 && !epochs) || n < 2 || (unit && strcmp(unit, "epochs") != 0))
         return PHEMA_OK;
-    const char *base = phema_name_escape(&name, first->base, strlen(first->base));
+    const char *base = phema_name_show(&name, first->base);
     candidates->times_note = phema_arena_printf(
         candidates->arena,
         epochs && first->named_time > 0

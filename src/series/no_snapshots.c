@@ -63,8 +63,7 @@ static bool find_foreign(const struct listing *listing, const char *path, struct
         if (!sentence)
             continue;
         (void)phema_fail(err, PHEMA_ERR_INPUTS, "%s: no snapshots here; '%s' %s", path,
-                         phema_name_escape(&shown, candidate->base, strlen(candidate->base)),
-                         sentence);
+                         phema_name_show(&shown, candidate->base), sentence);
         return true;
     }
     const char *kind = phema_foreign_directory(path);
@@ -243,22 +242,18 @@ static bool tell_folders(const struct folders *folders, const struct phema_serie
     size_t n_shown = folders->n <= MOST_SHOWN + 1 ? folders->n : MOST_SHOWN;
     size_t n_others = folders->n - n_shown;
     for (size_t i = 0; i < n_shown; i++)
-        phema_strbuf_printf(
-            &text, "%s%s/ (%zu)",
-            i == 0                          ? ""
-            : i + 1 == n_shown && !n_others ? " and "
-                                            : ", ",
-            phema_name_escape(&shown, folders->items[i].name, strlen(folders->items[i].name)),
-            folders->items[i].n);
+        phema_strbuf_printf(&text, "%s%s/ (%zu)",
+                            i == 0                          ? ""
+                            : i + 1 == n_shown && !n_others ? " and "
+                                                            : ", ",
+                            phema_name_show(&shown, folders->items[i].name), folders->items[i].n);
     if (n_others)
         phema_strbuf_printf(&text, " and %zu others", n_others);
     if (is_newest && chosen)
-        phema_strbuf_printf(&text, "; the newest is %s/",
-                            phema_name_escape(&shown, chosen->name, strlen(chosen->name)));
+        phema_strbuf_printf(&text, "; the newest is %s/", phema_name_show(&shown, chosen->name));
     if (folders->n == 1)
         (void)phema_fail(err, PHEMA_ERR_INPUTS, "%s: no snapshots here; its folder %s/ holds %zu",
-                         options->snapshots,
-                         phema_name_escape(&shown, first->name, strlen(first->name)), first->n);
+                         options->snapshots, phema_name_show(&shown, first->name), first->n);
     else
         (void)phema_fail(err, PHEMA_ERR_INPUTS, "%s: no snapshots here, but in its folders %s",
                          options->snapshots, text.data && !text.is_failed ? text.data : "");
@@ -394,7 +389,7 @@ static bool find_dates(const struct listing *listing, const char *path, struct p
                          "%s: the names are dates, such as '%s', which tell the order of the "
                          "snapshots but not their steps, and no counter inside has these; a "
                          "manifest gives them",
-                         path, phema_name_escape(&shown, dated, strlen(dated)));
+                         path, phema_name_show(&shown, dated));
     return dated != NULL;
 }
 

@@ -61,8 +61,7 @@ static void tell_left_out(struct phema_strbuf *out, const struct phema_recognise
         if (was_told(recognised, i))
             continue;
         size_t n = count_alike(recognised, i);
-        phema_strbuf_printf(out, "left out: '%s'",
-                            phema_name_escape(&shown, file->file, strlen(file->file)));
+        phema_strbuf_printf(out, "left out: '%s'", phema_name_show(&shown, file->file));
         if (n)
             phema_strbuf_printf(out, " and %zu other%s", n, n == 1 ? "" : "s");
         phema_strbuf_printf(out, ", %s", file->reason);

@@ -89,8 +89,7 @@ static void append_run(struct phema_strbuf *out, const struct run_list *runs, si
                         phema_number_format(&shown, run->from));
     if (run->from < run->to)
         phema_strbuf_printf(out, " to %s", phema_number_format(&shown, run->to));
-    phema_strbuf_printf(out, ", such as '%s'",
-                        phema_name_escape(&shown, run->label, strlen(run->label)));
+    phema_strbuf_printf(out, ", such as '%s'", phema_name_show(&shown, run->label));
 }
 
 /* Fails with the runs; the remedy is the newest one. Callers add a sentence in front. "'3f2a0b1c' has
@@ -109,7 +108,7 @@ static enum phema_status fail_with_runs(const struct run_list *runs, struct phem
         const struct phema_training_run *without = &runs->items[runs->n_ids];
         phema_strbuf_printf(&text, "; %zu snapshot%s no run, such as '%s'", without->n,
                             without->n == 1 ? " names" : "s name",
-                            phema_name_escape(&shown, without->label, strlen(without->label)));
+                            phema_name_show(&shown, without->label));
     }
     enum phema_status status = phema_strbuf_check(&text, err);
     if (!status) {
@@ -154,10 +153,9 @@ static enum phema_status choose_run(const char **id, const struct run_list *runs
                                "no snapshot of %s names its run, as those of the recorder do",
                                path),
             PHEMA_SET_RUN, "");
-    return phema_fail_in(err, fail_with_runs(runs, err), "%s: %s with '%s'",
-                         phema_setting_name(PHEMA_SET_RUN),
-                         n ? "several runs begin" : "no run begins",
-                         phema_name_escape(&shown, wanted, strlen(wanted)));
+    return phema_fail_in(
+        err, fail_with_runs(runs, err), "%s: %s with '%s'", phema_setting_name(PHEMA_SET_RUN),
+        n ? "several runs begin" : "no run begins", phema_name_show(&shown, wanted));
 }
 
 /* The runs of all candidates that are not left out.
@@ -260,11 +258,10 @@ PHEMA_FALLIBLE runs_find(struct phema_series *series, struct candidate_list *can
     series->n_runs = runs.n_ids ? runs.n : 0;
     if (series->n_runs > 1) {
         const struct phema_training_run *without = &runs.items[1];
-        candidates_note(candidates,
-                        "%zu snapshot%s, such as '%s', %s no run; the others are of run '%.64s'",
-                        without->n, without->n == 1 ? "" : "s",
-                        phema_name_escape(&shown, without->label, strlen(without->label)),
-                        without->n == 1 ? "names" : "name", runs.items[0].id);
+        candidates_note(
+            candidates, "%zu snapshot%s, such as '%s', %s no run; the others are of run '%.64s'",
+            without->n, without->n == 1 ? "" : "s", phema_name_show(&shown, without->label),
+            without->n == 1 ? "names" : "name", runs.items[0].id);
     }
     return PHEMA_OK;
 }

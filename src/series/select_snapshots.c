@@ -330,8 +330,8 @@ PHEMA_FALLIBLE check_excluded(const struct candidate_list *candidates,
         if (i == candidates->n)
             return phema_fail_setting(err, PHEMA_ERR_USAGE, PHEMA_SET_EXCLUDE_FILE,
                                       "'%s' names no snapshot; names are like '%s'",
-                                      phema_name_escape(&name, excluded, strlen(excluded)),
-                                      phema_name_escape(&like, label, strlen(label)));
+                                      phema_name_show(&name, excluded),
+                                      phema_name_show(&like, label));
     }
     return PHEMA_OK;
 }
@@ -363,9 +363,8 @@ static enum phema_status check_versions(const struct candidate_list *candidates,
             (void)phema_fail(err, PHEMA_ERR_INPUTS,
                              "%s: '%s' and '%s' are of one step, and the second was saved later; "
                              "leave one of them out",
-                             options->snapshots,
-                             phema_name_escape(&shown[0], older->label, strlen(older->label)),
-                             phema_name_escape(&shown[1], newer->label, strlen(newer->label)));
+                             options->snapshots, phema_name_show(&shown[0], older->label),
+                             phema_name_show(&shown[1], newer->label));
             return phema_suggest(err, PHEMA_ERR_INPUTS, PHEMA_SET_EXCLUDE_FILE, older->label);
         }
     }

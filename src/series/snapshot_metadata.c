@@ -23,7 +23,7 @@ static enum phema_status read_number(double *out, const struct phema_checkpoint 
     struct phema_name_buffer shown;
     if (end == text || *end || !isfinite(value))
         return phema_fail(err, PHEMA_ERR_INPUTS, "metadata %s is '%s', expected a number", key,
-                          phema_name_escape(&shown, text, strlen(text)));
+                          phema_name_show(&shown, text));
     *out = value;
     return PHEMA_OK;
 }
@@ -103,7 +103,7 @@ static enum phema_status fail_other_profile(const struct candidate *candidate, c
         err, PHEMA_ERR_INPUTS,
         "its name or manifest says %s, its metadata profile '%s'; correct the wrong one",
         candidate->spec ? candidate->spec->canonical : "the width of a power function",
-        phema_name_escape(&shown, inside, strlen(inside)));
+        phema_name_show(&shown, inside));
 }
 
 /* The profile in a file's metadata. Power functions are read from the numbers that accompany it. A
@@ -125,7 +125,7 @@ static enum phema_status read_profile(struct candidate *candidate, struct phema_
     enum phema_status status = phema_specs_find(&spec, specs, text, err);
     if (!status && !spec->is_average)
         status = phema_fail(err, PHEMA_ERR_INPUTS, "'%s': is no average of one training",
-                            phema_name_escape(&shown, text, strlen(text)));
+                            phema_name_show(&shown, text));
     if (status)
         return phema_fail_in(err, status == PHEMA_ERR_RESOURCE ? status : PHEMA_ERR_INPUTS,
                              "metadata %s", key);

@@ -223,7 +223,7 @@ static void note_guess(struct candidate_list *candidates, const struct subtree *
                        const struct phema_checkpoint *checkpoint)
 {
     struct phema_name_buffer buffer, name;
-    const char *key = phema_name_escape(&buffer, subtree->key, strlen(subtree->key));
+    const char *key = phema_name_show(&buffer, subtree->key);
     const char *dot = *key ? "." : "";
     if (subtree->averages)
         candidates_note(candidates, "left out: '%s', averages of these parameters (%s%s)",
@@ -299,11 +299,11 @@ static enum phema_status fail_absent(const char *key, const struct phema_checkpo
     }
     enum phema_status status = phema_strbuf_check(&names, err);
     if (!status)
-        status = phema_suggest(err,
-                               phema_fail(err, PHEMA_ERR_INPUTS, "has no subtree '%s'%s",
-                                          phema_name_escape(&shown, key, strlen(key)),
-                                          names.data ? names.data : ""),
-                               PHEMA_SET_KEY, meant);
+        status =
+            phema_suggest(err,
+                          phema_fail(err, PHEMA_ERR_INPUTS, "has no subtree '%s'%s",
+                                     phema_name_show(&shown, key), names.data ? names.data : ""),
+                          PHEMA_SET_KEY, meant);
     phema_strbuf_clear(&names);
     return status;
 }

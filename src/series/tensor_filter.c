@@ -134,16 +134,15 @@ enum phema_status tensor_filter_check_read(const struct tensor_filter *filter, b
         return PHEMA_OK;
     const struct phema_unread *first = wanted[0];
     (void)phema_name_escape(&place, first->name, first->name_size);
-    (void)phema_name_escape(&class, first->class_name, strlen(first->class_name));
+    (void)phema_name_show(&class, first->class_name);
     if (first->why)
         return phema_fail(err, PHEMA_ERR_FILE, "'%s' is made by '%s': %s", place.text, class.text,
                           first->why);
     struct phema_strbuf classes = {0};
     for (size_t k = 0; k < n_wanted; k++)
         if (!wanted[k]->why)
-            phema_strbuf_printf(
-                &classes, "%s'%s'", classes.size ? ", " : "",
-                phema_name_escape(&class, wanted[k]->class_name, strlen(wanted[k]->class_name)));
+            phema_strbuf_printf(&classes, "%s'%s'", classes.size ? ", " : "",
+                                phema_name_show(&class, wanted[k]->class_name));
     enum phema_status status = phema_strbuf_check(&classes, err);
     if (!status)
         status = phema_fail(err, PHEMA_ERR_FILE,

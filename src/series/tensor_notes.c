@@ -33,8 +33,7 @@ static void append_tensors(struct phema_strbuf *out, const struct phema_series_t
                             phema_name_escape(&shown, tensor->name, tensor->name_size));
         const char *average = entries[i]->tied_to;
         if (average)
-            phema_strbuf_printf(out, " as '%s'",
-                                phema_name_escape(&shown, average, strlen(average)));
+            phema_strbuf_printf(out, " as '%s'", phema_name_show(&shown, average));
     }
     if (n > MOST_NAMED)
         phema_strbuf_printf(out, " and %zu more", n - MOST_NAMED);
@@ -143,8 +142,7 @@ static enum phema_status note_unused(struct series_builder *builder,
         if (!is_used)
             candidates_note(&builder->candidates,
                             "%s'%s' matches no tensor; names are like '%s' (inspect lists them)",
-                            phema_setting_equals(setting),
-                            phema_name_escape(&shown, expressions[i], strlen(expressions[i])),
+                            phema_setting_equals(setting), phema_name_show(&shown, expressions[i]),
                             phema_name_escape(&name, first->name, first->name_size));
     }
     return PHEMA_OK;

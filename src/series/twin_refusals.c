@@ -86,8 +86,8 @@ static enum phema_status fail_stray(const struct candidate *stray, const struct 
     (void)phema_fail(err, PHEMA_ERR_INPUTS,
                      "%s: '%s' is of the time of '%s', and other times have no file of its kind; "
                      "leave one of them out",
-                     root, phema_name_escape(&shown[0], stray->label, strlen(stray->label)),
-                     phema_name_escape(&shown[1], beside->label, strlen(beside->label)));
+                     root, phema_name_show(&shown[0], stray->label),
+                     phema_name_show(&shown[1], beside->label));
     return phema_suggest(err, PHEMA_ERR_INPUTS, PHEMA_SET_EXCLUDE_FILE, stray->label);
 }
 
@@ -111,7 +111,7 @@ PHEMA_FALLIBLE kinds_fail(const struct candidate_list *candidates, const struct 
                             k == 0             ? ""
                             : k + 1 < kinds->n ? ", "
                                                : " and ",
-                            phema_name_escape(&shown, text, strlen(text)), kinds->items[k].n);
+                            phema_name_show(&shown, text), kinds->items[k].n);
         if (size_of_newest(candidates, kinds, text) > size_of_newest(candidates, kinds, largest))
             largest = text;
     }
@@ -145,8 +145,8 @@ PHEMA_FALLIBLE kinds_fail_averages(const struct candidate_list *candidates,
     (void)phema_fail(err, PHEMA_ERR_INPUTS,
                      "%s: names like '%s' and '%s' differ in a number; if it is the width, %s says "
                      "so with a group 'sigma'",
-                     root, phema_name_escape(&shown[0], names[0], strlen(names[0])),
-                     phema_name_escape(&shown[1], names[1], strlen(names[1])),
+                     root, phema_name_show(&shown[0], names[0]),
+                     phema_name_show(&shown[1], names[1]),
                      phema_setting_name(PHEMA_SET_NAME_REGEX));
     (void)phema_suggest(err, PHEMA_ERR_INPUTS, PHEMA_SET_NAME_REGEX, pattern);
     free(pattern);

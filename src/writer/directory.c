@@ -302,7 +302,7 @@ static enum phema_status begin_named(struct phema_writer **out,
     if (!is_name_valid(name) || (strchr(name, '/') && !directory->options.has_folders))
         return phema_fail(err, PHEMA_ERR_OUTPUT,
                           "%s: expected the name of a file in it, found '%s'", directory->out.path,
-                          phema_name_escape(&shown, name, strlen(name)));
+                          phema_name_show(&shown, name));
     phema_cleanup_hold();
     enum phema_status status = begin_file(&writer, directory, name, err);
     status = writer_hand_over(out, writer, status);

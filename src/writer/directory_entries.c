@@ -69,7 +69,7 @@ static enum phema_status check_entry(const struct entry_check *check, bool *is_f
 {
     struct stat st;
     struct phema_name_buffer shown;
-    (void)phema_name_escape(&shown, name, strlen(name));
+    (void)phema_name_show(&shown, name);
     bool is_there = fstatat(descriptor, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
     *is_folder = is_there && S_ISDIR(st.st_mode) && depth > 0;
     if (!is_there || !(S_ISREG(st.st_mode) || *is_folder))

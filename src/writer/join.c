@@ -259,9 +259,9 @@ static enum phema_status check_no_other_files(const struct phema_writer_join *jo
             is_known = strcmp(join->first.files[f].name, name) == 0;
         struct phema_name_buffer shown;
         if (!is_known)
-            status = phema_fail(
-                err, PHEMA_ERR_OUTPUT, "%s: holds '%s', which no part has written; remove it",
-                join->out.partial_path, phema_name_escape(&shown, name, strlen(name)));
+            status = phema_fail(err, PHEMA_ERR_OUTPUT,
+                                "%s: holds '%s', which no part has written; remove it",
+                                join->out.partial_path, phema_name_show(&shown, name));
     }
     if (!status && errno)
         status = writer_fail_errno(err, join->out.partial_path, "cannot be listed", errno);

@@ -360,7 +360,7 @@ static enum phema_status fail_different(const struct different *different, const
         b++;
     enum phema_status status = list_parts(&parts, different, err);
     const char *path = join_data(join)->partial_path, *slash = name ? "/" : "";
-    const char *escaped = name ? phema_name_escape(&shown, name, strlen(name)) : "";
+    const char *escaped = name ? phema_name_show(&shown, name) : "";
     unsigned long long n_parts = join->n_parts;
     unsigned long long start = b ? part_block_end(&different->blocks, b - 1) : 0;
     unsigned long long end = part_block_end(&different->blocks, b);

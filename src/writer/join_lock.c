@@ -170,8 +170,7 @@ static enum phema_status say_held(const struct phema_writer_join_lock *lock,
         return phema_fail(err, PHEMA_NO, "%s: another process is joining the parts, as %s is there",
                           lock->file.path, name);
     return phema_fail(err, PHEMA_NO, "%s: process %lld of host %s is joining the parts, as %s says",
-                      lock->file.path, holder->pid,
-                      phema_name_escape(&host, holder->host, strlen(holder->host)), name);
+                      lock->file.path, holder->pid, phema_name_show(&host, holder->host), name);
 }
 
 /* Creates the lock, or takes over one that was left, while no other process does. */

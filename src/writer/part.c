@@ -196,7 +196,7 @@ static enum phema_status check_names(const struct phema_writer_part *part, struc
             return phema_fail(err, PHEMA_ERR_OUTPUT,
                               "%s: the name '%s' is not UTF-8, and what is written in parts has to "
                               "have such names",
-                              part->out.path, phema_name_escape(&shown, name, strlen(name)));
+                              part->out.path, phema_name_show(&shown, name));
     }
     return PHEMA_OK;
 }

@@ -180,7 +180,7 @@ static void ask_whether(struct phema_error *err, const char *path)
     struct phema_strbuf message = {0};
     struct phema_name_buffer shown;
     phema_strbuf_printf(&message, "%s; did you mean '%s'?", err->message,
-                        phema_name_escape(&shown, path, strlen(path)));
+                        phema_name_show(&shown, path));
     if (!message.is_failed)
         (void)phema_fail(err, PHEMA_ERR_FILE, "%s", message.data);
     phema_strbuf_clear(&message);

@@ -50,7 +50,7 @@ static enum phema_status find_shards(struct shard_name *shards, size_t *n,
             return phema_fail(err, PHEMA_ERR_FILE,
                               "holds '%s' besides the shards of a distributed checkpoint, expected "
                               "one checkpoint; name the one that is meant",
-                              phema_name_escape(&shown, name, strlen(name)));
+                              phema_name_show(&shown, name));
     }
     return PHEMA_OK;
 }

@@ -38,8 +38,7 @@ static enum phema_status read_frozen(struct phema_checkpoint *checkpoint, const 
         return phema_fail(err, PHEMA_ERR_INPUTS,
                           "it is of another training: expected " PHEMA_FROZEN_DIGEST
                           " '%s', found '%s'",
-                          phema_name_escape(&left, wanted, strlen(wanted)),
-                          phema_name_escape(&right, found, strlen(found)));
+                          phema_name_show(&left, wanted), phema_name_show(&right, found));
     checkpoint->files[checkpoint->n_files - 1].is_shared = true;
     for (size_t i = n_tensors; i < checkpoint->n_tensors; i++)
         checkpoint->tensors[i].kind = PHEMA_KIND_FROZEN;
@@ -55,6 +54,6 @@ enum phema_status frozen_read(struct phema_checkpoint *checkpoint, struct phema_
         status = PHEMA_ERR_INPUTS;
     return status ? phema_fail_in(err, status,
                                   "its frozen tensors are in '%s', which has to lie beside it",
-                                  phema_name_escape(&shown, name, strlen(name)))
+                                  phema_name_show(&shown, name))
                   : PHEMA_OK;
 }

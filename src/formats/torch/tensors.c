@@ -504,7 +504,7 @@ static enum phema_status warn(const struct walk *walk, struct phema_error *err)
 static enum phema_status fail_unread(const struct phema_unread *unread, struct phema_error *err)
 {
     struct phema_name_buffer class;
-    (void)phema_name_escape(&class, unread->class_name, strlen(unread->class_name));
+    (void)phema_name_show(&class, unread->class_name);
     if (unread->why)
         return phema_fail(err, PHEMA_ERR_FILE, "'%s': %s", class.text, unread->why);
     return phema_fail(err, PHEMA_ERR_FILE,

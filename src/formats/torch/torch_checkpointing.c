@@ -201,8 +201,7 @@ static enum phema_status add_item(struct checkpointing *reading, const struct pi
     *item = (struct item){.name = name};
     enum phema_status status = read_item(item, &reading->nodes, value, reading->n_processes, err);
     struct phema_name_buffer shown;
-    return status ? phema_fail_in(err, status, "item '%s'",
-                                  phema_name_escape(&shown, name, strlen(name)))
+    return status ? phema_fail_in(err, status, "item '%s'", phema_name_show(&shown, name))
                   : PHEMA_OK;
 }
 
@@ -503,8 +502,7 @@ static enum phema_status read_member(struct checkpointing *reading, const struct
         status = torch_zip_list(reading->checkpoint, file, &item, reading->options, err);
     struct phema_name_buffer shown;
     if (status)
-        return phema_fail_in(err, status, "file '%s'",
-                             phema_name_escape(&shown, member->path, strlen(member->path)));
+        return phema_fail_in(err, status, "file '%s'", phema_name_show(&shown, member->path));
     return PHEMA_OK;
 }
 
