@@ -63,6 +63,7 @@ struct phema_json_out {
 };
 void phema_json_out_open(struct phema_json_out *out, const char *key, char bracket); /* { or [ */
 void phema_json_out_close(struct phema_json_out *out, char bracket);                 /* } or ] */
+/* value: NULL becomes null, also for a path */
 void phema_json_out_string(struct phema_json_out *out, const char *key, const char *value);
 void phema_json_out_bytes(struct phema_json_out *out, const char *key, const char *value,
                           size_t size); /* invalid UTF-8 becomes U+FFFD */

@@ -278,13 +278,16 @@ void phema_json_out_bytes(struct phema_json_out *out, const char *key, const cha
 
 void phema_json_out_string(struct phema_json_out *out, const char *key, const char *value)
 {
-    phema_json_out_bytes(out, key, value, strlen(value));
+    if (value)
+        phema_json_out_bytes(out, key, value, strlen(value));
+    else
+        phema_json_out_null(out, key);
 }
 
 void phema_json_out_path(struct phema_json_out *out, const char *key, const char *value)
 {
     phema_json_out_string(out, key, value);
-    if (phema_is_utf8(value, strlen(value)))
+    if (!value || phema_is_utf8(value, strlen(value)))
         return;
     char name[64];
     struct phema_strbuf bytes = {0};

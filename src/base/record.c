@@ -60,10 +60,7 @@ static void write_field(struct phema_json_out *out, const struct phema_field *fi
         phema_json_out_bool(out, field->name, *(const bool *)member);
         break;
     case PHEMA_FIELD_TEXT:
-        if (text(member))
-            phema_json_out_string(out, field->name, text(member));
-        else
-            phema_json_out_null(out, field->name);
+        phema_json_out_string(out, field->name, text(member));
         break;
     case PHEMA_FIELD_PATH:
         phema_json_out_path(out, field->name, text(member));

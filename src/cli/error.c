@@ -36,9 +36,6 @@ void cli_write_error(struct phema_json_out *out, const struct phema_error *err,
     phema_json_out_open(out, "error", '{');
     phema_json_out_u64(out, "status", (uint64_t)status);
     phema_json_out_string(out, "message", err->message);
-    if (is_printable(command))
-        phema_json_out_string(out, "try", command);
-    else
-        phema_json_out_null(out, "try");
+    phema_json_out_string(out, "try", is_printable(command) ? command : NULL);
     phema_json_out_close(out, '}');
 }

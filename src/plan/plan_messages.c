@@ -446,10 +446,7 @@ void phema_series_checks_write(struct phema_json_out *out, const struct phema_se
     phema_json_out_string(out, "verdict", verdicts[checks->verdict]);
     phema_json_out_number(out, "max_z", checks->verdict ? checks->max_z : PHEMA_UNKNOWN);
     phema_json_out_number(out, "median_z", checks->verdict ? checks->median_z : PHEMA_UNKNOWN);
-    if (checks->reason)
-        phema_json_out_string(out, "reason", checks->reason);
-    else
-        phema_json_out_null(out, "reason");
+    phema_json_out_string(out, "reason", checks->reason);
     phema_json_out_open(out, "suspects", '[');
     for (size_t k = 0; checks->verdict > PHEMA_SERIES_FITS && k < series->n; k++) {
         double z = checks->z ? checks->z[k] : PHEMA_UNKNOWN;

@@ -166,10 +166,7 @@ static void write_checks_json(struct phema_json_out *json, const struct phema_pr
     }
     phema_json_out_open(json, "recorded_checks", '{');
     phema_json_out_string(json, "verdict", recorded->verdict);
-    if (recorded->reason)
-        phema_json_out_string(json, "reason", recorded->reason);
-    else
-        phema_json_out_null(json, "reason");
+    phema_json_out_string(json, "reason", recorded->reason);
     phema_json_out_close(json, '}');
 }
 

@@ -346,10 +346,8 @@ static void write_score_json(struct phema_json_out *out, const struct searching 
     phema_json_out_number(out, "score", score->score);
     phema_json_out_number(out, "seconds", score->seconds);
     phema_json_out_number(out, "predicted_error", score->predicted_error);
-    if (key && file)
+    if (key)
         phema_json_out_path(out, "file", file);
-    else if (key)
-        phema_json_out_null(out, "file");
     phema_json_out_close(out, '}');
 }
 
@@ -389,10 +387,7 @@ static void write_json(struct phema_strbuf *text, const struct render_style *sty
     phema_json_out_number(&out, "below", best->below);
     phema_json_out_number(&out, "above", best->above);
     write_precision_json(&out, searching, best);
-    if (searching->newest)
-        phema_json_out_path(&out, "newest", searching->newest);
-    else
-        phema_json_out_null(&out, "newest");
+    phema_json_out_path(&out, "newest", searching->newest);
     phema_json_out_u64(&out, "evaluations", searching->n_evaluated);
     phema_json_out_u64(&out, "passes", searching->n_passes);
     phema_json_out_path(&out, "scores_file", searching->options->scores_path);
