@@ -263,6 +263,8 @@ struct phema_provenance {
 PHEMA_FALLIBLE phema_provenance_open(struct phema_provenance **out, const char *path,
                                      const struct phema_checkpoint_options *options,
                                      struct phema_error *err);
+/* Whether an output can be read and has a provenance. */
+bool phema_provenance_exists(const char *path, const struct phema_checkpoint_options *options);
 /* Reads a provenance from its JSON text; checkpoint is NULL. */
 PHEMA_FALLIBLE phema_provenance_parse(struct phema_provenance **out, struct phema_span text,
                                       struct phema_error *err);

@@ -177,20 +177,15 @@ PHEMA_FALLIBLE cli_check_last(const struct cli_common *common, const struct phem
                               struct phema_error *err)
 {
     const char *out = request->outputs.out;
-    struct phema_provenance *provenance = NULL;
-    struct phema_error ignored = {0};
     if (!request->plan.series.n_several || !out ||
-        (!phema_file_is_checkpoint(out) && !phema_directory_has_model(out, true)))
+        (!phema_file_is_checkpoint(out) && !phema_directory_has_model(out, true)) ||
+        phema_provenance_exists(out, &request->plan.series.checkpoint))
         return PHEMA_OK;
     enum phema_status status =
-        phema_provenance_open(&provenance, out, &request->plan.series.checkpoint, &ignored);
-    phema_provenance_close(provenance);
-    if (!status)
-        return PHEMA_OK;
-    status = phema_fail(err, PHEMA_ERR_OUTPUT,
-                        "%s: is a checkpoint that posthoc-ema has not made; of several arguments "
-                        "the last one is OUT",
-                        out);
+        phema_fail(err, PHEMA_ERR_OUTPUT,
+                   "%s: is a checkpoint that posthoc-ema has not made; of several arguments "
+                   "the last one is OUT",
+                   out);
     cli_suggest_words(err, &common->line, common->line.argc, 0, "averages/");
     return status;
 }

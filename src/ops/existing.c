@@ -99,27 +99,18 @@ PHEMA_FALLIBLE phema_outputs_skip_existing(struct phema_prepared *prepared,
 
 /* ---- Outputs in a directory ---- */
 
-static bool is_output(const char *path, const struct phema_checkpoint_options *options)
-{
-    struct phema_provenance *provenance = NULL;
-    struct phema_error ignored = {0};
-    bool has_one = !phema_provenance_open(&provenance, path, options, &ignored);
-    phema_provenance_close(provenance);
-    return has_one;
-}
-
 /* Also a file that cannot be read, which may have been one. */
 static bool may_be_output(const char *path, const struct phema_checkpoint_options *options)
 {
     struct phema_checkpoint *checkpoint = NULL;
     struct phema_error ignored = {0};
     if (phema_path_is_directory(path))
-        return is_output(path, options);
+        return phema_provenance_exists(path, options);
     if (!phema_format_from_path(NULL, path, 0))
         return false;
     bool is_damaged = phema_checkpoint_open(&checkpoint, path, options, &ignored) != PHEMA_OK;
     phema_checkpoint_close(checkpoint);
-    return is_damaged || is_output(path, options);
+    return is_damaged || phema_provenance_exists(path, options);
 }
 
 static int compare_paths(const void *a, const void *b)
@@ -131,7 +122,7 @@ PHEMA_FALLIBLE phema_outputs_list(const char ***paths, size_t *n, struct phema_a
                                   const char *path, const struct phema_checkpoint_options *options,
                                   struct phema_error *err)
 {
-    DIR *directory = is_output(path, options) ? NULL : opendir(path);
+    DIR *directory = phema_provenance_exists(path, options) ? NULL : opendir(path);
     const char *slash = phema_ends_with(path, "/") ? "" : "/";
     size_t first = *n;
     const struct dirent *entry;

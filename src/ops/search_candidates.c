@@ -195,18 +195,8 @@ void candidate_remove(const struct candidate *candidate)
 /* A name for a single average, which must match the names of the others. */
 #define CANDIDATE_NAME "phema-{time}-{sigma}"
 
-/* A journal may come from anywhere: each file that it names is checked before it is removed. */
-static bool is_synthesised(const char *path, const struct phema_checkpoint_options *options)
-{
-    struct phema_provenance *recorded = NULL;
-    struct phema_error unused;
-    if (phema_provenance_open(&recorded, path, options, &unused))
-        return false;
-    phema_provenance_close(recorded);
-    return true;
-}
-
-/* Removes a file of the journal where it is a synthesised checkpoint, with its provenance. */
+/* Removes a file of the journal where it is a synthesised checkpoint, with its provenance. A journal
+ * may come from anywhere: each file that it names is checked before it is removed. */
 static void remove_candidate(const struct searching *searching, const char *name)
 {
     const struct phema_plan_options *options = &searching->options->request.plan;
@@ -214,7 +204,7 @@ static void remove_candidate(const struct searching *searching, const char *name
     struct stat st;
     phema_strbuf_printf(&path, "%s/%s", searching->options->directory, name);
     if (!path.is_failed && lstat(path.data, &st) == 0 &&
-        is_synthesised(path.data, &options->series.checkpoint)) {
+        phema_provenance_exists(path.data, &options->series.checkpoint)) {
         if (S_ISDIR(st.st_mode))
             remove_directory(path.data);
         else if (S_ISREG(st.st_mode) && remove_file(path.data) == 0) {

@@ -269,6 +269,15 @@ PHEMA_FALLIBLE phema_provenance_open(struct phema_provenance **out, const char *
     return PHEMA_OK;
 }
 
+bool phema_provenance_exists(const char *path, const struct phema_checkpoint_options *options)
+{
+    struct phema_provenance *provenance = NULL;
+    struct phema_error ignored = {0};
+    bool exists = !phema_provenance_open(&provenance, path, options, &ignored);
+    phema_provenance_close(provenance);
+    return exists;
+}
+
 void phema_provenance_close(struct phema_provenance *provenance)
 {
     if (!provenance)
