@@ -26,4 +26,15 @@ static inline int phema_compare_doubles(const void *a, const void *b)
     return (*first > *second) - (*first < *second);
 }
 
+/* Sorts the values, none of which is NaN, and keeps each once. Returns how many are left. */
+static inline size_t phema_sort_distinct(double *values, size_t n)
+{
+    size_t n_kept = 0;
+    qsort(values, n, sizeof(*values), phema_compare_doubles);
+    for (size_t i = 0; i < n; i++)
+        if (n_kept == 0 || values[i] != values[n_kept - 1])
+            values[n_kept++] = values[i];
+    return n_kept;
+}
+
 #endif

@@ -230,16 +230,11 @@ static enum phema_status set_times(struct design_asked *asked, struct phema_erro
             return fail_time(PHEMA_SET_AT, ends[i], until, err);
     }
     ends[n] = until; /* the end is always wanted */
-    qsort(ends, n + 1, sizeof(*ends), phema_compare_doubles);
-    size_t kept = 0;
-    for (size_t i = 0; i <= n; i++)
-        if (kept == 0 || ends[i] > ends[kept - 1])
-            ends[kept++] = ends[i];
     if (!isnan(wishes->after) && !(wishes->after >= 1 && wishes->after < until))
         return fail_time(PHEMA_SET_AFTER, wishes->after, until, err);
     asked->question.until = until;
     asked->question.ends = ends;
-    asked->question.n_ends = kept;
+    asked->question.n_ends = phema_sort_distinct(ends, n + 1);
     asked->question.after = isnan(wishes->after) ? 0 : wishes->after;
     return PHEMA_OK;
 }

@@ -149,17 +149,6 @@ PHEMA_FALLIBLE plot_targets(struct phema_picture **out, const struct phema_plan 
 #define LAST_WIDTH     287.5 /* below the widths that are rejected */
 #define BETWEEN_WIDTHS 2.5
 
-/* Sorts the values, each once, and returns how many are left. */
-static size_t sort_once(double *values, size_t n)
-{
-    qsort(values, n, sizeof(*values), phema_compare_doubles);
-    size_t kept = 0;
-    for (size_t i = 0; i < n; i++)
-        if (kept == 0 || values[i] != values[kept - 1])
-            values[kept++] = values[i];
-    return kept;
-}
-
 static bool is_asked_for(const struct phema_plan_options *asked, double sigma_rel)
 {
     for (size_t i = 0; i < asked->n_sigma_rels; i++)
@@ -186,7 +175,7 @@ PHEMA_FALLIBLE plot_error_widths(struct phema_plan_options *options, struct phem
     for (size_t i = 0; i < options->n_gammas; i++)
         all[n_even + options->n_sigma_rels + i] = phema_sigma_rel_from_gamma(options->gammas[i]);
     options->sigma_rels = all;
-    options->n_sigma_rels = sort_once(all, n);
+    options->n_sigma_rels = phema_sort_distinct(all, n);
     options->n_gammas = 0;
     return PHEMA_OK;
 }
@@ -198,7 +187,7 @@ static size_t find_inputs(double *inputs, const struct phema_series *series)
     for (size_t k = 0; k < series->n; k++)
         if (!isnan(series->snapshots[k].sigma_rel))
             inputs[n++] = series->snapshots[k].sigma_rel;
-    return sort_once(inputs, n);
+    return phema_sort_distinct(inputs, n);
 }
 
 static char *note_errors(struct names *names, const struct phema_plan *plan)

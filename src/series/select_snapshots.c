@@ -226,11 +226,7 @@ static enum phema_status select_times(struct candidate_list *candidates,
             times[n++] = candidate->named_time;
     }
     candidates->is_out_of_range = n_before && !n;
-    qsort(times, n, sizeof(*times), phema_compare_doubles);
-    size_t distinct = 0;
-    for (size_t i = 0; i < n; i++)
-        if (i == 0 || times[i] != times[i - 1])
-            times[distinct++] = times[i];
+    size_t distinct = phema_sort_distinct(times, n);
     for (size_t i = 0; i < candidates->n; i++) {
         struct candidate *candidate = &candidates->items[i];
         if (candidate->is_left_out)
