@@ -126,6 +126,8 @@ static inline bool phema_tensor_is_converted(const struct phema_tensor *tensor)
 struct phema_strbuf;
 /* "[64, 3]" */
 void phema_tensor_write_shape(struct phema_strbuf *out, const struct phema_tensor *tensor);
+/* Whether the last part of its name, behind the last point, is one of n words. */
+bool phema_tensor_is_called(const struct phema_tensor *tensor, const char *const *words, size_t n);
 
 struct phema_checkpoint;
 

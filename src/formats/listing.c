@@ -360,6 +360,17 @@ enum phema_status phema_checkpoint_records(struct phema_record **out, size_t *n,
     return PHEMA_OK;
 }
 
+bool phema_tensor_is_called(const struct phema_tensor *tensor, const char *const *words, size_t n)
+{
+    const char *dot = memrchr(tensor->name, '.', tensor->name_size);
+    const char *last = dot ? dot + 1 : tensor->name;
+    size_t size = tensor->name_size - (size_t)(last - tensor->name);
+    for (size_t i = 0; i < n; i++)
+        if (phema_bytes_are(last, size, words[i]))
+            return true;
+    return false;
+}
+
 void phema_tensor_write_shape(struct phema_strbuf *out, const struct phema_tensor *tensor)
 {
     phema_strbuf_puts(out, "[");

@@ -23,14 +23,9 @@ static bool is_variance(const struct phema_series_tensor *entry)
     static const char *const names[] = {"running_var", "running_variance", "running_std",
                                         "moving_var",  "moving_variance",  "exp_avg_sq"};
     const struct phema_tensor *tensor = &entry->tensor;
-    const char *dot = memrchr(tensor->name, '.', tensor->name_size);
-    const char *last = dot ? dot + 1 : tensor->name;
-    size_t size = tensor->name_size - (size_t)(last - tensor->name);
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (phema_bytes_are(last, size, names[i]))
-            return entry->rule == PHEMA_RULE_AVERAGE && phema_dtype_is_float(tensor->dtype) &&
-                   phema_dtype_bits(tensor->dtype) >= 8;
-    return false;
+    return phema_tensor_is_called(tensor, names, ARRAY_LEN(names)) &&
+           entry->rule == PHEMA_RULE_AVERAGE && phema_dtype_is_float(tensor->dtype) &&
+           phema_dtype_bits(tensor->dtype) >= 8;
 }
 
 /* Differences of averages are negative by right. */

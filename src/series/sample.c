@@ -226,13 +226,7 @@ static bool is_statistic(const struct phema_tensor *tensor)
     static const char *const names[] = {"running_mean",     "running_var", "running_std",
                                         "running_variance", "moving_mean", "moving_var",
                                         "moving_variance"};
-    const char *dot = memrchr(tensor->name, '.', tensor->name_size);
-    const char *last = dot ? dot + 1 : tensor->name;
-    size_t size = tensor->name_size - (size_t)(last - tensor->name);
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (phema_bytes_are(last, size, names[i]))
-            return true;
-    return false;
+    return phema_tensor_is_called(tensor, names, ARRAY_LEN(names));
 }
 
 /* Notes the statistics, unless nothing else is averaged. Returns whether there are any. */
