@@ -11,7 +11,7 @@ cd "$1" || exit 1
 budgets='
 python/posthocema  4000  15
 include           7571  61
-src             106331 450
+src             106327 450
 src/accumulate    1454  10
 src/api           1444   7
 src/base          4833  27
@@ -20,15 +20,15 @@ src/design        1778   7
 src/formats      12620  54
 src/gen           1645   6
 src/gpu           2033  12
-src/ops           6410  30
+src/ops           6409  30
 src/output        5919  21
 src/plan          7058  27
 src/plot          3032  14
 src/profile       2800  11
 src/render        6198  20
-src/schedule       635   4
+src/schedule       634   4
 src/search        1965   6
-src/series       15280  57
+src/series       15278  57
 src/solver        8673  33
 src/synth         8449  43
 src/writer        6476  24

@@ -84,7 +84,7 @@ double phema_dtype_rounding(enum phema_dtype dtype)
 bool phema_dtype_from_name(enum phema_dtype *out, const char *name, size_t name_size)
 {
     for (int i = 0; i < PHEMA_N_DTYPES; i++) {
-        if (strlen(facts[i].name) == name_size && memcmp(facts[i].name, name, name_size) == 0) {
+        if (phema_bytes_are(name, name_size, facts[i].name)) {
             *out = (enum phema_dtype)i;
             return true;
         }

@@ -37,7 +37,7 @@ void cli_list_options(struct cli_options *out, const struct cli_opt *rows)
 const struct cli_opt *cli_find_option(const struct cli_opt *options, const char *name, size_t size)
 {
     for (const struct cli_opt *o = options; o->name; o++)
-        if (!cli_is_operand(o) && strlen(o->name) == size && memcmp(o->name, name, size) == 0)
+        if (!cli_is_operand(o) && phema_bytes_are(name, size, o->name))
             return o;
     return NULL;
 }

@@ -11,7 +11,7 @@
 
 static inline bool span_is(struct phema_span span, const char *text)
 {
-    return span.size == strlen(text) && memcmp(span.data, text, span.size) == 0;
+    return phema_bytes_are(span.data, span.size, text);
 }
 
 /* A little-endian number of up to 8 bytes, at any address. */

@@ -20,10 +20,9 @@ static bool makes_directory(const struct phema_outputs *outputs, const char *pat
 {
     const char *slash = strrchr(path, '/'), *made = outputs->made_directory;
     size_t size = slash ? (size_t)(slash - path) : 0;
-    bool is_made = made && strlen(made) == size && strncmp(made, path, size) == 0;
+    bool is_made = made && phema_bytes_are(path, size, made);
     for (size_t j = 0; j < outputs->m; j++) {
-        const char *item = outputs->items[j].path;
-        is_made |= strlen(item) == size && strncmp(item, path, size) == 0;
+        is_made |= phema_bytes_are(path, size, outputs->items[j].path);
     }
     return is_made;
 }

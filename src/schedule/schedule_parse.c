@@ -44,8 +44,7 @@ static enum kind find_kind(const char *text)
 {
     size_t size = strcspn(text, ":");
     enum kind kind = 0;
-    while (kind < N_KINDS &&
-           !(strlen(kinds[kind].name) == size && strncmp(text, kinds[kind].name, size) == 0))
+    while (kind < N_KINDS && !phema_bytes_are(text, size, kinds[kind].name))
         kind++;
     return kind;
 }

@@ -28,7 +28,7 @@ static bool wants_shell(const char *start, size_t size)
     static const char *const known[] = {"|",  "||", "&",    "&&", ";", "<", ">",
                                         ">>", "2>", "2>&1", "&>", "(", ")"};
     for (size_t i = 0; i < ARRAY_LEN(known); i++)
-        if (strlen(known[i]) == size && memcmp(known[i], start, size) == 0)
+        if (phema_bytes_are(start, size, known[i]))
             return true;
     return false;
 }
@@ -92,7 +92,7 @@ static const struct interpreter *find_interpreter(const char *word)
     const char *name = phema_path_last_name(word);
     size_t size = strcspn(name, "."); /* python3.11 */
     for (size_t i = 0; i < ARRAY_LEN(interpreters); i++)
-        if (strlen(interpreters[i].name) == size && memcmp(name, interpreters[i].name, size) == 0)
+        if (phema_bytes_are(name, size, interpreters[i].name))
             return &interpreters[i];
     return NULL;
 }

@@ -112,10 +112,8 @@ PHEMA_FALLIBLE tensor_table_role(size_t *index, struct tensor_role *role,
 
 static void append_shape(struct phema_strbuf *text, const struct phema_tensor *tensor)
 {
-    phema_strbuf_printf(text, "%s [", phema_dtype_name(phema_tensor_stored_dtype(tensor)));
-    for (unsigned d = 0; d < tensor->rank; d++)
-        phema_strbuf_printf(text, "%s%llu", d ? ", " : "", (unsigned long long)tensor->shape[d]);
-    phema_strbuf_puts(text, "]");
+    phema_strbuf_printf(text, "%s ", phema_dtype_name(phema_tensor_stored_dtype(tensor)));
+    phema_tensor_write_shape(text, tensor);
 }
 
 static enum phema_status fail_differs(const struct tensor_table *tensor_table,

@@ -319,7 +319,7 @@ static bool replace_item(struct phema_strbuf *out, const char *message, const ch
     for (int pass = 0; pass < 2; pass++)
         for (size_t at = 0; given[at];) {
             size_t size = strcspn(given + at, ",");
-            bool is_same = strlen(value) == size && strncmp(given + at, value, size) == 0;
+            bool is_same = phema_bytes_are(given + at, size, value);
             bool is_new = is_replaced(message, given + at, given + wrong_at, value);
             if (pass == 0)
                 is_there |= is_same && !is_new;
