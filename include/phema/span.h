@@ -68,6 +68,17 @@ static inline int phema_bytes_compare(const void *a, size_t a_size, const void *
     return order ? order : (a_size > b_size) - (a_size < b_size);
 }
 
+static inline int phema_spans_compare(struct phema_span a, struct phema_span b)
+{
+    return phema_bytes_compare(a.data, a.size, b.data, b.size);
+}
+
+/* true when data begin with the bytes of this text */
+static inline bool phema_bytes_begin(const void *data, size_t size, const char *text)
+{
+    return size >= strlen(text) && memcmp(data, text, strlen(text)) == 0;
+}
+
 /* Removes the text before the first separator, or all of the text, from *rest; the separator
  * too. */
 static inline struct phema_span phema_span_split(struct phema_span *rest, char separator)

@@ -11,8 +11,7 @@
 
 static bool is_own(const struct phema_metadata *item)
 {
-    static const char prefix[] = "posthoc_ema.";
-    return item->key_size >= strlen(prefix) && memcmp(item->key, prefix, strlen(prefix)) == 0;
+    return phema_bytes_begin(item->key, item->key_size, "posthoc_ema.");
 }
 
 /* A digest of the tensors, as kohya's sshs_model_hash: the average has others. */

@@ -139,18 +139,13 @@ static enum phema_status read_candidate(struct phema_journal *journal, struct ph
     return status;
 }
 
-static bool begins_with(struct phema_span line, const char *start)
-{
-    return line.size >= strlen(start) && memcmp(line.data, start, strlen(start)) == 0;
-}
-
 static enum phema_status read_line(struct phema_journal *journal, struct phema_span line,
                                    struct phema_error *err)
 {
     if (line.size && line.data[line.size - 1] == '\r')
         line.size--;
-    bool is_made = begins_with(line, MADE);
-    if (is_made || begins_with(line, REMOVED)) {
+    bool is_made = phema_bytes_begin(line.data, line.size, MADE);
+    if (is_made || phema_bytes_begin(line.data, line.size, REMOVED)) {
         size_t skipped = strlen(is_made ? MADE : REMOVED);
         const struct phema_span rest = {line.data + skipped, line.size - skipped};
         return read_candidate(journal, rest, is_made, err);
@@ -219,7 +214,8 @@ PHEMA_FALLIBLE journal_read_made_lines(struct phema_journal *journal, struct phe
     while (text.size) {
         struct phema_span line = phema_span_split(&text, '\n');
         struct phema_error unused;
-        bool is_read = begins_with(line, MADE) || begins_with(line, REMOVED);
+        bool is_read = phema_bytes_begin(line.data, line.size, MADE) ||
+                       phema_bytes_begin(line.data, line.size, REMOVED);
         if (is_read && read_line(journal, line, &unused) == PHEMA_ERR_RESOURCE)
             return phema_fail_memory(err);
     }
@@ -230,8 +226,9 @@ bool journal_has_no_scores(struct phema_span text)
 {
     while (text.size) {
         struct phema_span line = phema_span_split(&text, '\n');
-        if (line.size && line.data[0] != '#' && !begins_with(line, "sigma_rel" COLUMNS) &&
-            !begins_with(line, "lambda" COLUMNS))
+        if (line.size && line.data[0] != '#' &&
+            !phema_bytes_begin(line.data, line.size, "sigma_rel" COLUMNS) &&
+            !phema_bytes_begin(line.data, line.size, "lambda" COLUMNS))
             return false;
     }
     return true;

@@ -61,8 +61,7 @@ const char *litema_find(const struct phema_checkpoint *checkpoint)
 static int compare_renames(const void *a, const void *b)
 {
     const struct rename *left = a, *right = b;
-    return phema_bytes_compare(left->from.data, left->from.size, right->from.data,
-                               right->from.size);
+    return phema_spans_compare(left->from, right->from);
 }
 
 const struct rename *rename_find(const struct rename *renames, size_t n, const char *name,

@@ -89,7 +89,7 @@ static bool find_list(struct items *out, bool *is_called, struct phema_arena *ar
         if (!find_items(out, &tensors[i]) ||
             memmem(out->key.data, out->key.size, "exp_avg", strlen("exp_avg")))
             continue;
-        bool is_same = last.stem.data && twin_spans_compare(last.stem, out->stem) == 0;
+        bool is_same = last.stem.data && phema_spans_compare(last.stem, out->stem) == 0;
         bool is_optimizer = is_optimizer_state(tensors[i].name, tensors[i].name_size);
         *is_called = says_average(out->key);
         if (is_same && !is_judged && *is_called && !is_optimizer)

@@ -144,8 +144,7 @@ static size_t count_alike(const struct candidate_list *candidates, const struct 
     for (size_t i = 0; i < candidates->n; i++) {
         const struct candidate *candidate = &candidates->items[i];
         n += !candidate->is_left_out && candidate->prefix.data &&
-             phema_bytes_compare(one->prefix.data, one->prefix.size, candidate->prefix.data,
-                                 candidate->prefix.size) == 0;
+             phema_spans_compare(one->prefix, candidate->prefix) == 0;
     }
     return n;
 }
@@ -192,8 +191,7 @@ static enum phema_status check_prefixes(struct candidate_list *candidates,
         if (candidate->is_left_out || !candidate->prefix.data)
             continue;
         first = first ? first : candidate;
-        if (phema_bytes_compare(first->prefix.data, first->prefix.size, candidate->prefix.data,
-                                candidate->prefix.size) == 0)
+        if (phema_spans_compare(first->prefix, candidate->prefix) == 0)
             continue;
         enum phema_status status = leave_out_output(candidates, options, candidate, err);
         if (!status && !candidate->is_left_out)

@@ -39,16 +39,12 @@ static struct name_part part_at(const char *name, size_t size, size_t at)
     return (struct name_part){name + at, dot ? (size_t)(dot - name) - at : size - at};
 }
 
-static bool begins_with(struct name_part part, const char *stem)
-{
-    return part.size >= strlen(stem) && memcmp(part.text, stem, strlen(stem)) == 0;
-}
-
 /* "optimizers", "optim_state_dict" */
 static bool is_optimizer_key(struct name_part part)
 {
     static const char *const keys[] = {"optim", "opt", "opt_state"};
-    bool is_key = begins_with(part, "optimizer") || begins_with(part, "optim_");
+    bool is_key = phema_bytes_begin(part.text, part.size, "optimizer") ||
+                  phema_bytes_begin(part.text, part.size, "optim_");
     for (size_t i = 0; i < ARRAY_LEN(keys); i++)
         is_key = is_key || phema_bytes_are(part.text, part.size, keys[i]);
     return is_key;

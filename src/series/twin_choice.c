@@ -33,8 +33,8 @@ static bool averages(const struct twin_judgement *judgement, struct phema_span a
                      struct phema_span raw)
 {
     for (size_t i = 0; i < judgement->n; i++)
-        if (twin_spans_compare(judgement->items[i].average, average) == 0 &&
-            twin_spans_compare(judgement->items[i].raw, raw) == 0)
+        if (phema_spans_compare(judgement->items[i].average, average) == 0 &&
+            phema_spans_compare(judgement->items[i].raw, raw) == 0)
             return true;
     return false;
 }
@@ -42,7 +42,7 @@ static bool averages(const struct twin_judgement *judgement, struct phema_span a
 static bool is_average_of_any(const struct twin_judgement *judgement, struct phema_span set)
 {
     for (size_t i = 0; i < judgement->n; i++)
-        if (twin_spans_compare(judgement->items[i].average, set) == 0)
+        if (phema_spans_compare(judgement->items[i].average, set) == 0)
             return true;
     return false;
 }
@@ -63,7 +63,7 @@ static struct phema_span keep_one_raw(struct twin_judgement *judgement)
             other = judged->raw;
     }
     for (size_t i = 0; i < judgement->n && raw.data; i++)
-        if (twin_spans_compare(judgement->items[i].raw, raw) == 0)
+        if (phema_spans_compare(judgement->items[i].raw, raw) == 0)
             judgement->items[n++] = judgement->items[i];
     judgement->n = raw.data ? n : judgement->n;
     return other;
@@ -112,10 +112,10 @@ static bool are_same(const struct twin_judgement *judgement, const struct twin_j
 {
     for (size_t i = 0; i < judgement->n_all; i++) {
         const struct twin_pair *pair = judgement->all[i].pair;
-        bool is_theirs = (twin_spans_compare(pair->first, a->average) == 0 &&
-                          twin_spans_compare(pair->second, b->average) == 0) ||
-                         (twin_spans_compare(pair->first, b->average) == 0 &&
-                          twin_spans_compare(pair->second, a->average) == 0);
+        bool is_theirs = (phema_spans_compare(pair->first, a->average) == 0 &&
+                          phema_spans_compare(pair->second, b->average) == 0) ||
+                         (phema_spans_compare(pair->first, b->average) == 0 &&
+                          phema_spans_compare(pair->second, a->average) == 0);
         if (is_theirs)
             return judgement->all[i].decision.evidence.apart <=
                    LEAST_APART * a->decision.evidence.apart;

@@ -267,10 +267,10 @@ static bool are_equal(const struct twin_judgement *judgement, const char *a, con
         const struct twin_judged *judged = &judgement->all[i];
         const struct twin_evidence *evidence = &judged->decision.evidence;
         const struct phema_span first = phema_span_of(a), second = phema_span_of(b);
-        if ((twin_spans_compare(judged->pair->first, first) == 0 &&
-             twin_spans_compare(judged->pair->second, second) == 0) ||
-            (twin_spans_compare(judged->pair->first, second) == 0 &&
-             twin_spans_compare(judged->pair->second, first) == 0))
+        if ((phema_spans_compare(judged->pair->first, first) == 0 &&
+             phema_spans_compare(judged->pair->second, second) == 0) ||
+            (phema_spans_compare(judged->pair->first, second) == 0 &&
+             phema_spans_compare(judged->pair->second, first) == 0))
             return evidence->apart == 0 && evidence->sizes[0] > 0;
     }
     return false;

@@ -19,11 +19,6 @@ struct view {
     const struct phema_tensor *tensor;
 };
 
-int twin_spans_compare(struct phema_span a, struct phema_span b)
-{
-    return phema_bytes_compare(a.data, a.size, b.data, b.size);
-}
-
 int twin_shapes_compare(const struct phema_tensor *a, const struct phema_tensor *b)
 {
     if (a->rank != b->rank)
@@ -37,7 +32,7 @@ int twin_shapes_compare(const struct phema_tensor *a, const struct phema_tensor 
 static int compare_views(const void *a, const void *b)
 {
     const struct view *left = a, *right = b;
-    int order = twin_spans_compare(left->name, right->name);
+    int order = phema_spans_compare(left->name, right->name);
     order = order ? order : twin_shapes_compare(left->tensor, right->tensor);
     return order ? order : (left->tensor > right->tensor) - (left->tensor < right->tensor);
 }
@@ -45,8 +40,8 @@ static int compare_views(const void *a, const void *b)
 static int compare_pairs(const void *a, const void *b)
 {
     const struct twin_pair *left = a, *right = b;
-    int order = twin_spans_compare(left->first, right->first);
-    return order ? order : twin_spans_compare(left->second, right->second);
+    int order = phema_spans_compare(left->first, right->first);
+    return order ? order : phema_spans_compare(left->second, right->second);
 }
 
 bool span_begins_with(struct phema_span outer, struct phema_span inner)
@@ -136,7 +131,7 @@ static size_t add_pairs(struct twin_pair *pairs, const struct view *views, size_
     for (size_t i = 0; i < n && n <= MOST_IN_GROUP; i++)
         for (size_t j = 0; j < i; j++) {
             struct phema_span a = views[i].prefix, b = views[j].prefix;
-            int order = twin_spans_compare(a, b);
+            int order = phema_spans_compare(a, b);
             if (order)
                 pairs[n_pairs++] = order < 0 ? (struct twin_pair){.first = a, .second = b}
                                              : (struct twin_pair){.first = b, .second = a};
@@ -225,7 +220,7 @@ static size_t count_pairs(struct twin_pair *pairs, size_t n, size_t n_parameters
 static size_t find_group_end(const struct view *views, size_t n, size_t begin)
 {
     size_t end = begin + 1;
-    while (end < n && twin_spans_compare(views[begin].name, views[end].name) == 0 &&
+    while (end < n && phema_spans_compare(views[begin].name, views[end].name) == 0 &&
            twin_shapes_compare(views[begin].tensor, views[end].tensor) == 0)
         end++;
     return end;

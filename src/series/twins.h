@@ -32,7 +32,6 @@ bool says_average(struct phema_span prefix);
 /* A set by its prefix, for messages. */
 const char *twin_show(struct phema_name_buffer *shown, struct phema_span prefix);
 
-int twin_spans_compare(struct phema_span a, struct phema_span b);
 int twin_shapes_compare(const struct phema_tensor *a, const struct phema_tensor *b);
 bool span_begins_with(struct phema_span outer, struct phema_span inner);
 /* The rest of a name behind a prefix, wrappers in the name aside; NULL: it begins otherwise. */

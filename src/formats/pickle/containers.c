@@ -292,8 +292,7 @@ static int compare_values(const struct key *left, const struct key *right)
         return (left->real > right->real) - (left->real < right->real);
     if (left->rank != RANK_TEXT && left->rank != RANK_BYTES)
         return 0;
-    return phema_bytes_compare(left->span.data, left->span.size, right->span.data,
-                               right->span.size);
+    return phema_spans_compare(left->span, right->span);
 }
 
 static int by_value(const void *a, const void *b)

@@ -188,8 +188,7 @@ struct phema_span dcp_root_key(const struct dcp_metadata *metadata)
             !pickle_is(path->items.at[0], PICKLE_TEXT))
             return none;
         const struct pickle_node *first = path->items.at[0];
-        if (key && phema_bytes_compare(key->span.data, key->span.size, first->span.data,
-                                       first->span.size) != 0)
+        if (key && phema_spans_compare(key->span, first->span) != 0)
             return none;
         key = first;
     }
