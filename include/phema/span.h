@@ -60,6 +60,16 @@ static inline bool phema_bytes_are(const void *data, size_t size, const char *te
     return size == strlen(text) && memcmp(data, text, size) == 0;
 }
 
+/* the same of one of n texts */
+static inline bool phema_bytes_are_any(const void *data, size_t size, const char *const *texts,
+                                       size_t n)
+{
+    size_t i = 0;
+    while (i < n && !phema_bytes_are(data, size, texts[i]))
+        i++;
+    return i < n;
+}
+
 /* Order by bytes; a beginning comes before the whole. Below, equal to or above 0. */
 static inline int phema_bytes_compare(const void *a, size_t a_size, const void *b, size_t b_size)
 {

@@ -365,10 +365,7 @@ bool phema_tensor_is_called(const struct phema_tensor *tensor, const char *const
     const char *dot = memrchr(tensor->name, '.', tensor->name_size);
     const char *last = dot ? dot + 1 : tensor->name;
     size_t size = tensor->name_size - (size_t)(last - tensor->name);
-    for (size_t i = 0; i < n; i++)
-        if (phema_bytes_are(last, size, words[i]))
-            return true;
-    return false;
+    return phema_bytes_are_any(last, size, words, n);
 }
 
 void phema_tensor_write_shape(struct phema_strbuf *out, const struct phema_tensor *tensor)

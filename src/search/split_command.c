@@ -27,10 +27,7 @@ static bool wants_shell(const char *start, size_t size)
 {
     static const char *const known[] = {"|",  "||", "&",    "&&", ";", "<", ">",
                                         ">>", "2>", "2>&1", "&>", "(", ")"};
-    for (size_t i = 0; i < ARRAY_LEN(known); i++)
-        if (phema_bytes_are(start, size, known[i]))
-            return true;
-    return false;
+    return phema_bytes_are_any(start, size, known, ARRAY_LEN(known));
 }
 
 static void append_path(struct splitting *splitting)

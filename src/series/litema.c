@@ -73,10 +73,7 @@ const struct rename *rename_find(const struct rename *renames, size_t n, const c
 
 static bool is_litema_counter(struct phema_span name)
 {
-    for (size_t c = 0; c < ARRAY_LEN(litema_counters); c++)
-        if (phema_bytes_are(name.data, name.size, litema_counters[c]))
-            return true;
-    return false;
+    return phema_bytes_are_any(name.data, name.size, litema_counters, ARRAY_LEN(litema_counters));
 }
 
 /* Sets the names that LitEma's tensors have in the model: of each parameter below 'model', which

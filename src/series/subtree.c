@@ -146,11 +146,8 @@ static const char *const model_keys[] = {"model", "model_state_dict", "module", 
 
 static bool is_model_key(const char *key)
 {
-    const char *dot = strrchr(key, '.');
-    for (size_t i = 0; i < ARRAY_LEN(model_keys); i++)
-        if (strcmp(dot ? dot + 1 : key, model_keys[i]) == 0)
-            return true;
-    return false;
+    const char *dot = strrchr(key, '.'), *last = dot ? dot + 1 : key;
+    return phema_bytes_are_any(last, strlen(last), model_keys, ARRAY_LEN(model_keys));
 }
 
 /* The model beside the state of an optimizer, or beside tensors that are not read.

@@ -220,9 +220,8 @@ void tensor_filter_rule(struct phema_series_tensor *entry, const struct phema_te
     const struct phema_tensor *tensor = &entry->tensor;
     size_t size = strlen(inner), name_size = tensor->name_size;
     bool is_counter =
-        name_size >= size && phema_bytes_are(tensor->name + name_size - size, size, inner);
-    for (size_t i = 0; i < ARRAY_LEN(counters); i++)
-        is_counter = is_counter || phema_bytes_are(tensor->name, name_size, counters[i]);
+        phema_bytes_are_any(tensor->name, name_size, counters, ARRAY_LEN(counters)) ||
+        (name_size >= size && phema_bytes_are(tensor->name + name_size - size, size, inner));
     entry->rule = PHEMA_RULE_COPY;
     if (is_optimizer_state(listed->name, listed->name_size))
         entry->reason = "optimizer";

@@ -43,20 +43,17 @@ static struct name_part part_at(const char *name, size_t size, size_t at)
 static bool is_optimizer_key(struct name_part part)
 {
     static const char *const keys[] = {"optim", "opt", "opt_state"};
-    bool is_key = phema_bytes_begin(part.text, part.size, "optimizer") ||
-                  phema_bytes_begin(part.text, part.size, "optim_");
-    for (size_t i = 0; i < ARRAY_LEN(keys); i++)
-        is_key = is_key || phema_bytes_are(part.text, part.size, keys[i]);
-    return is_key;
+    return phema_bytes_begin(part.text, part.size, "optimizer") ||
+           phema_bytes_begin(part.text, part.size, "optim_") ||
+           phema_bytes_are_any(part.text, part.size, keys, ARRAY_LEN(keys));
 }
 
 bool names_moment(const char *name, size_t size)
 {
+    static const char *const moments[] = {"exp_avg", "exp_avg_sq", "momentum_buffer"};
     for (size_t at = 0; at < size;) {
         struct name_part part = part_at(name, size, at);
-        if (phema_bytes_are(part.text, part.size, "exp_avg") ||
-            phema_bytes_are(part.text, part.size, "exp_avg_sq") ||
-            phema_bytes_are(part.text, part.size, "momentum_buffer"))
+        if (phema_bytes_are_any(part.text, part.size, moments, ARRAY_LEN(moments)))
             return true;
         at += part.size + 1;
     }

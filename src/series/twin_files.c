@@ -227,10 +227,7 @@ static bool names_model(const char *kind)
     const struct phema_format_info *format =
         phema_format_from_path(&extension, slash + 1, PHEMA_NAMES_CHECKPOINT);
     size_t size = strlen(slash + 1) - (format && format->is_index ? strlen(extension) : 0);
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (phema_bytes_are(slash + 1, size, names[i]))
-            return true;
-    return false;
+    return phema_bytes_are_any(slash + 1, size, names, ARRAY_LEN(names));
 }
 
 /* Whether a file of a kind is of a time. */

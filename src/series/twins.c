@@ -101,10 +101,9 @@ bool twins_split(struct split_name *out, const struct twins *twins, const char *
                                    .name = inner,
                                    .name_size = inner_size,
                                    .is_raw = is_raw};
-        for (size_t c = 0; c < ARRAY_LEN(counters) && !is_raw; c++)
-            if (phema_bytes_are(out->name, out->name_size, counters[c]))
-                return false;
-        return !is_optimizer_state(name, size);
+        bool is_counter = !is_raw && phema_bytes_are_any(out->name, out->name_size, counters,
+                                                         ARRAY_LEN(counters));
+        return !is_counter && !is_optimizer_state(name, size);
     }
     return false;
 }
