@@ -3,6 +3,7 @@
 #define PHEMA_PATH_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* The provenance of an output that is a directory of zips, and in it. Files of other formats
  * without metadata have it in PATH.json. */
@@ -10,6 +11,7 @@
 
 /* The path without slashes at its end; "/" stays. */
 char *phema_path_trim(const char *path);
+size_t phema_path_trimmed_size(const char *path); /* its length */
 
 /* The directory that holds the path's last name, whatever slashes follow; "." for a bare name. */
 char *phema_path_directory(const char *path);

@@ -8,7 +8,7 @@
 
 #include "phema/span.h"
 
-static size_t trimmed_size(const char *path)
+size_t phema_path_trimmed_size(const char *path)
 {
     size_t size = strlen(path);
     while (size > 1 && path[size - 1] == '/')
@@ -18,12 +18,12 @@ static size_t trimmed_size(const char *path)
 
 char *phema_path_trim(const char *path)
 {
-    return strndup(path, trimmed_size(path));
+    return strndup(path, phema_path_trimmed_size(path));
 }
 
 char *phema_path_directory(const char *path)
 {
-    const char *slash = memrchr(path, '/', trimmed_size(path));
+    const char *slash = memrchr(path, '/', phema_path_trimmed_size(path));
     return slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
 }
 

@@ -226,8 +226,7 @@ static enum phema_status read_out(struct search_setup *setup, struct phema_error
                                         "as search/{time}-{sigma}.pt",
                                         err),
                                "OUT", "search/");
-        while (size > 1 && out[size - 1] == '/')
-            size--;
+        size = phema_path_trimmed_size(out);
         setup->options.out = join_texts(&setup->searching.arena, out, size, "/");
     }
     setup->options.directory = join_texts(&setup->searching.arena, directory, size, "");

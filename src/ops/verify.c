@@ -30,9 +30,7 @@ static enum phema_status find_operand(const char **snapshots, struct phema_arena
     const char *name = *snapshots + (**snapshots == '@');
     if (exists(*snapshots))
         return PHEMA_OK;
-    size_t size = strlen(out); /* "model/" as well */
-    while (size > 1 && out[size - 1] == '/')
-        size--;
+    size_t size = phema_path_trimmed_size(out); /* "model/" as well */
     while (size && out[size - 1] != '/')
         size--;
     char *moved =
@@ -77,9 +75,7 @@ static enum phema_status find_snapshots(struct phema_verifying *verifying, struc
 static bool is_about(const char *message, const char *snapshots)
 {
     const char *path = snapshots + (*snapshots == '@');
-    size_t size = strlen(path);
-    while (size > 1 && path[size - 1] == '/')
-        size--;
+    size_t size = phema_path_trimmed_size(path);
     return strncmp(message, path, size) == 0 && (message[size] == ':' || message[size] == '/');
 }
 

@@ -229,9 +229,7 @@ static enum phema_status check_parent(const struct phema_outputs_options *option
                                       struct phema_error *err)
 {
     const char *out = options->out, *slash = strrchr(out, '/');
-    size_t size = strlen(out);
-    while (size > 1 && out[size - 1] == '/')
-        size--;
+    size_t size = phema_path_trimmed_size(out);
     char *place = strndup(out, size), *above = place ? phema_path_directory(place) : NULL;
     while (above && !phema_path_exists(above) && strcmp(above, place) != 0) {
         free(place);
@@ -347,8 +345,7 @@ static enum phema_status choose_template(struct phema_strbuf *template, struct d
         status = check_names(options, m, err);
     if (status)
         return status;
-    while (is_checkpoint && size > 1 && out[size - 1] == '/')
-        size--;
+    size = is_checkpoint ? phema_path_trimmed_size(out) : size;
     phema_strbuf_append(template, out, size);
     /* one checkpoint of several files is OUT itself; other outputs in a directory need names */
     if (!is_file && !is_template && !(is_checkpoint && m == 1))

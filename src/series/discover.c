@@ -31,9 +31,7 @@ static enum phema_status add_path(struct candidate_list *candidates, const char 
                                 : name;
     candidate->label = candidates->has_several ? candidate->path : name;
     /* "run/snapshot-0001-0.05/" is that directory */
-    size_t end = strlen(name);
-    while (end > 1 && name[end - 1] == '/')
-        end--;
+    size_t end = phema_path_trimmed_size(name);
     const char *slash = memrchr(name, '/', end);
     const char *base = slash ? slash + 1 : name;
     candidate->base = phema_arena_copy(candidates->arena, base, (size_t)(name + end - base));

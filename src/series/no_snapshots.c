@@ -268,10 +268,7 @@ static bool tell_folders(const struct folders *folders, const struct phema_serie
 /* The folder of a file or a folder. */
 static void write_parent(struct phema_strbuf *out, const char *path)
 {
-    size_t end = strlen(path);
-    while (end > 1 && path[end - 1] == '/')
-        end--;
-    const char *slash = memrchr(path, '/', end);
+    const char *slash = memrchr(path, '/', phema_path_trimmed_size(path));
     size_t size = slash == path ? 1 : slash ? (size_t)(slash - path) : strlen(".");
     phema_strbuf_append(out, slash ? path : ".", size);
 }

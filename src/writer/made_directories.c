@@ -42,9 +42,7 @@ PHEMA_FALLIBLE phema_writer_make_directories(struct phema_made_directories *out,
     *made = (struct phema_made_directories){.path = strdup(path)};
     if (!made->path)
         return phema_fail_memory(err);
-    size_t size = strlen(path);
-    while (size > 1 && path[size - 1] == '/')
-        size--;
+    size_t size = phema_path_trimmed_size(path);
     enum phema_status status = PHEMA_OK;
     phema_cleanup_hold();
     for (size_t i = 1; i <= size && !status; i++) {
