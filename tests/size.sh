@@ -11,7 +11,7 @@ cd "$1" || exit 1
 budgets='
 python/posthocema  4000  15
 include           7594  61
-src             106273 450
+src             106270 450
 src/accumulate    1454  10
 src/api           1444   7
 src/base          4833  27
@@ -25,7 +25,7 @@ src/output        5915  21
 src/plan          7058  27
 src/plot          3032  14
 src/profile       2800  11
-src/render        6198  20
+src/render        6195  20
 src/schedule       634   4
 src/search        1959   6
 src/series       15246  57

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* plot_data.c - from plans, and from files that other verbs have written, to pictures of them. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "parts.h"

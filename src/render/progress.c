@@ -218,9 +218,7 @@ static void write_plain(const struct progress *progress, const struct phema_prog
         phema_strbuf_printf(&text, ", %s left", terminal_duration(&took, left_s));
     if (state->next)
         phema_strbuf_printf(&text, ", then %s", state->next);
-    if (!text.is_failed)
-        render_say("%s", text.data);
-    phema_strbuf_clear(&text);
+    render_say_text(&text);
 }
 
 void progress_report(void *context, const struct phema_progress *state)
