@@ -11,7 +11,7 @@ cd "$1" || exit 1
 budgets='
 python/posthocema  4000  15
 include           7594  61
-src             106270 450
+src             106259 450
 src/accumulate    1454  10
 src/api           1444   7
 src/base          4833  27
@@ -20,8 +20,8 @@ src/design        1778   7
 src/formats      12615  54
 src/gen           1645   6
 src/gpu           2033  12
-src/ops           6405  30
-src/output        5915  21
+src/ops           6400  30
+src/output        5910  21
 src/plan          7058  27
 src/plot          3032  14
 src/profile       2800  11
@@ -31,7 +31,7 @@ src/search        1959   6
 src/series       15246  57
 src/solver        8673  33
 src/synth         8449  43
-src/writer        6474  24
+src/writer        6473  24
 '
 for folder in include src src/*/; do
     folder=${folder%/}

@@ -87,11 +87,6 @@ static void compare_bytes(struct phema_difference *out, const uint8_t *a, const 
         out->n_unequal += memcmp(a + i * elem_bytes, b + i * elem_bytes, elem_bytes) != 0;
 }
 
-static void release(const struct side *side, uint64_t first, uint64_t n_elems)
-{
-    phema_tensor_release(side->checkpoint, side->tensor, first, n_elems);
-}
-
 /* How far the comparison is, in bytes of the first checkpoint. */
 struct extent {
     const struct phema_listener *listener;
@@ -123,8 +118,8 @@ static enum phema_status compare_tensor(struct phema_difference *out, struct sid
         }
         first += n;
         if (first - released >= RELEASE_CHUNKS * CHUNK_ELEMS || first == total) {
-            release(a, released, first - released);
-            release(b, released, first - released);
+            phema_tensor_release(a->checkpoint, a->tensor, released, first - released);
+            phema_tensor_release(b->checkpoint, b->tensor, released, first - released);
             released = first;
             double share = (double)first / (double)total;
             listener_advance(extent->listener,

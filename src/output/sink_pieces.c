@@ -280,11 +280,6 @@ static enum phema_status make_frame(struct piece_frame *frame, const struct sink
     return PHEMA_OK;
 }
 
-static void clear_frame(struct piece_frame *frame)
-{
-    phema_strbuf_clear(&frame->zip.bytes);
-}
-
 /* Several parts write that of a shared piece. The one that has the first byte counts it. */
 static enum phema_status write_frame(struct piece_frame *frame, const struct sink *sink, size_t p,
                                      struct phema_error *err)
@@ -314,7 +309,7 @@ static enum phema_status finish_piece(void *context, size_t p, struct phema_erro
                             (unsigned long long)piece->size_bytes);
     if (!status && share != PIECE_OF_OTHERS)
         status = write_frame(&frame, sink, p, err);
-    clear_frame(&frame);
+    phema_strbuf_clear(&frame.zip.bytes);
     return status;
 }
 
@@ -337,7 +332,7 @@ static enum phema_status list_shared(struct sink *sink, struct phema_error *err)
         if (!status)
             sink->part_crcs[n++] = frame.crc;
     }
-    clear_frame(&frame);
+    phema_strbuf_clear(&frame.zip.bytes);
     sink->part_options.crcs = sink->part_crcs;
     sink->part_options.n_crcs = n;
     return status;
@@ -377,7 +372,7 @@ PHEMA_FALLIBLE sink_check_pieces(bool *is_same, struct sink *sink, struct phema_
     for (size_t p = 0; p < sink->n_pieces && *is_same && !status; p++)
         if (share_of(sink, p) != PIECE_OF_OTHERS)
             status = check_frame(is_same, &frame, scratch, sink, p, err);
-    clear_frame(&frame);
+    phema_strbuf_clear(&frame.zip.bytes);
     return status;
 }
 
