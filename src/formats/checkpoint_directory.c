@@ -439,7 +439,7 @@ const char *phema_unfinished_directory(const char *path)
     bool has_parts = false, has_list = false;
     while (directory && (entry = readdir(directory))) {
         const struct phema_format_info *format = phema_format_from_path(NULL, entry->d_name, 0);
-        has_list |= phema_ends_with(entry->d_name, ".metadata");
+        has_list |= strcmp(entry->d_name, ".metadata") == 0;
         has_parts |= format && strcmp(format->name, "dcp") == 0;
     }
     if (directory)

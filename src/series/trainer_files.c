@@ -170,21 +170,6 @@ PHEMA_FALLIBLE described_profile_read(struct described_profile *out, const char 
 
 /* ---- Unfinished directories ---- */
 
-/* Pieces of a distributed checkpoint whose .metadata, which is written last, is missing. */
-static bool lacks_metadata(const char *path)
-{
-    DIR *stream = opendir(path);
-    bool has_pieces = false, has_metadata = false;
-    for (const struct dirent *entry; stream && (entry = readdir(stream));) {
-        const struct phema_format_info *format = phema_format_from_path(NULL, entry->d_name, 0);
-        has_pieces = has_pieces || (format && strcmp(format->name, "dcp") == 0);
-        has_metadata = has_metadata || strcmp(entry->d_name, ".metadata") == 0;
-    }
-    if (stream)
-        (void)closedir(stream);
-    return has_pieces && !has_metadata;
-}
-
 void leave_out_unfinished(struct candidate_list *candidates)
 {
     for (size_t i = 0; i < candidates->n; i++) {
@@ -197,7 +182,7 @@ void leave_out_unfinished(struct candidate_list *candidates)
             fault = phema_arena_printf(candidates->arena,
                                        "without %s: its trainer has not finished it", last);
             fault = fault ? fault : "its trainer has not finished it";
-        } else if (lacks_metadata(candidate->path)) {
+        } else if (phema_unfinished_directory(candidate->path)) {
             fault = "without .metadata: its trainer has not finished it";
         } else if (megatron_has_backend(candidate->path, "zarr")) {
             fault = "written by Megatron with the backend zarr; expected torch_dist";
