@@ -421,9 +421,11 @@ static enum phema_status decide(struct candidate_list *candidates, struct kinds 
         return choose_model(candidates, kinds, &judgement, options, err);
     status = twins_select(&judgement, candidates, options, phema_setting_name(PHEMA_SET_NAME_REGEX),
                           err);
-    if (status == PHEMA_ERR_INPUTS)
-        return kinds_suggest(candidates, kinds, (const char *)judgement.items[0].average.data, err);
     const struct twin_judged *chosen = &judgement.items[0];
+    if (status == PHEMA_ERR_INPUTS) /* the raw files tell the decay */
+        return kinds_suggest(candidates, kinds, (const char *)chosen->average.data,
+                             chosen->decision.is_still ? NULL : (const char *)chosen->raw.data,
+                             err);
     const struct kind *raw = find_kind(kinds, (const char *)chosen->raw.data);
     const struct kind *average = find_kind(kinds, (const char *)chosen->average.data);
     candidates->leaves_out_raw = !candidates->asks_for_raw;

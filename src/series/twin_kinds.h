@@ -19,10 +19,11 @@ struct kinds {
 
 /* ---- twin_refusals.c ---- */
 
-/* Proposes the expression for the names of one kind, "^net_g_(?<time>[0-9]+)[.]pth$".
+/* Proposes the expression for the names of one kind, "^net_g_(?<time>[0-9]+)[.]pth$", and of another one
+ * beside it, or NULL.
  * PHEMA_ERR_INPUTS  always: the failure that it is a remedy for */
 PHEMA_FALLIBLE kinds_suggest(const struct candidate_list *candidates, const struct kinds *kinds,
-                             const char *text, struct phema_error *err);
+                             const char *text, const char *beside, struct phema_error *err);
 
 /* Lists the kinds, and proposes the one with the largest files.
  *   has_equal  some have one time

@@ -18,30 +18,46 @@ static const struct candidate *find_of_kind(const struct candidate_list *candida
     return NULL;
 }
 
-PHEMA_FALLIBLE kinds_suggest(const struct candidate_list *candidates, const struct kinds *kinds,
-                             const char *text, struct phema_error *err)
+/* The names of a kind of files, with a group for their time. false: files of a folder have no numbers
+ * of their own. */
+static bool add_pattern(struct phema_strbuf *pattern, const struct candidate_list *candidates,
+                        const struct kinds *kinds, const char *text)
 {
     const struct candidate *one = find_of_kind(candidates, kinds, text);
-    struct phema_strbuf pattern = {0};
     const char *at = one->base, *time = (const char *)one->time_text.data;
-    if (strchr(text, '/') || !time) /* files of a folder have no numbers of their own */
-        return PHEMA_ERR_INPUTS;
-    phema_strbuf_puts(&pattern, "^");
+    if (strchr(text, '/') || !time)
+        return false;
+    phema_strbuf_puts(pattern, "^");
     while (*at) {
         size_t size = at == time ? one->time_text.size
                                  : strspn(at, candidates->has_families ? "" : "0123456789");
         if (at == time)
-            phema_strbuf_puts(&pattern, isdigit((unsigned char)at[size - 1])
-                                            ? "(?<time>[0-9]+)"
-                                            : "(?<time>[0-9.]+[A-Za-z]?)");
+            phema_strbuf_puts(pattern, isdigit((unsigned char)at[size - 1])
+                                           ? "(?<time>[0-9]+)"
+                                           : "(?<time>[0-9.]+[A-Za-z]?)");
         else if (size)
-            phema_strbuf_puts(&pattern, "[0-9]+");
+            phema_strbuf_puts(pattern, "[0-9]+");
         else
-            name_quote(&pattern, at, 1);
+            name_quote(pattern, at, 1);
         at += size ? size : 1;
     }
-    phema_strbuf_puts(&pattern, "$");
-    if (!pattern.is_failed)
+    phema_strbuf_puts(pattern, "$");
+    return true;
+}
+
+PHEMA_FALLIBLE kinds_suggest(const struct candidate_list *candidates, const struct kinds *kinds,
+                             const char *text, const char *beside, struct phema_error *err)
+{
+    struct phema_strbuf pattern = {0};
+    if (beside)
+        phema_strbuf_puts(&pattern, "(?|"); /* groups of one name */
+    bool is_made = add_pattern(&pattern, candidates, kinds, text);
+    if (is_made && beside) {
+        phema_strbuf_puts(&pattern, "|");
+        is_made = add_pattern(&pattern, candidates, kinds, beside);
+        phema_strbuf_puts(&pattern, ")");
+    }
+    if (is_made && !pattern.is_failed)
         (void)phema_suggest(err, PHEMA_ERR_INPUTS, PHEMA_SET_NAME_REGEX, pattern.data);
     phema_strbuf_clear(&pattern);
     return PHEMA_ERR_INPUTS;
@@ -126,7 +142,7 @@ PHEMA_FALLIBLE kinds_fail(const struct candidate_list *candidates, const struct 
                        list.data, is_in_folders ? "" : name_regex, is_in_folders ? "" : ", ");
     phema_strbuf_clear(&list);
     return status == PHEMA_ERR_INPUTS && !is_in_folders
-               ? kinds_suggest(candidates, kinds, largest, err)
+               ? kinds_suggest(candidates, kinds, largest, NULL, err)
                : status;
 }
 
