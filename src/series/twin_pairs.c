@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Subtrees lie at most so deep. */
-#define MOST_DOTS 6
+/* Subtrees lie below at most so many keys, and so many parts with the items of lists. */
+#define MOST_KEYS  6
+#define MOST_PARTS 8
 /* More places of one name are layers that are alike, not sets. */
 #define MOST_IN_GROUP 8
 #define MOST_COMPARED 32 /* pairs, by all their names */
@@ -16,6 +17,7 @@
 /* A tensor seen from a place in its name. */
 struct view {
     struct phema_span prefix, name; /* before and behind the place, without wrappers */
+    bool is_deep;                   /* the place is below an item of a list, not right behind it */
     const struct phema_tensor *tensor;
 };
 
@@ -34,6 +36,7 @@ static int compare_views(const void *a, const void *b)
     const struct view *left = a, *right = b;
     int order = phema_spans_compare(left->name, right->name);
     order = order ? order : twin_shapes_compare(left->tensor, right->tensor);
+    order = order ? order : (int)left->is_deep - (int)right->is_deep;
     return order ? order : (left->tensor > right->tensor) - (left->tensor < right->tensor);
 }
 
@@ -73,13 +76,40 @@ static bool is_item(const char *name, size_t begin, size_t end)
     return is_number && !is_fraction;
 }
 
+/* Whether the part of a prefix that a place lies in is an item. */
+static bool is_item_at(struct phema_span prefix, size_t at)
+{
+    size_t begin = at, end = at;
+    while (begin && prefix.data[begin - 1] != '.')
+        begin--;
+    while (end < prefix.size && prefix.data[end] != '.')
+        end++;
+    return begin < end && is_item((const char *)prefix.data, begin, end);
+}
+
 /* "models.0." */
 static bool ends_with_number(struct phema_span prefix)
 {
-    size_t end = prefix.size ? prefix.size - 1 : 0, begin = end;
-    while (begin && prefix.data[begin - 1] != '.')
-        begin--;
-    return begin < end && is_item((const char *)prefix.data, begin, end);
+    return prefix.size && is_item_at(prefix, prefix.size - 1);
+}
+
+/* "algorithms.0.ema." */
+static bool is_below_item(struct phema_span prefix)
+{
+    for (size_t at = 0; at + 1 < prefix.size; at++)
+        if (prefix.data[at] == '.' && is_item_at(prefix, at))
+            return true;
+    return false;
+}
+
+/* "blocks.0.attn." and "blocks.1.attn." */
+static bool differ_in_item(const struct twin_pair *pair)
+{
+    struct phema_span a = pair->first, b = pair->second;
+    size_t at = 0;
+    while (at < a.size && at < b.size && a.data[at] == b.data[at])
+        at++;
+    return is_item_at(a, at) && is_item_at(b, at);
 }
 
 /* The next dot from begin on that is not in a dict that is a key, as in "EMA{'decay': 0.9}". */
@@ -106,18 +136,21 @@ static bool list_views(struct view *views, size_t *n, struct phema_arena *arena,
         const char *name = twin_is_parameter(&tensors[i])
                                ? name_without_wrappers(&size, tensors[i].name, arena)
                                : "";
-        bool is_below_item = false;
+        bool is_deep = false, is_behind_item = false;
         if (!name)
             return false;
-        for (unsigned dots = 0; dots <= MOST_DOTS && *name; dots++) {
+        unsigned n_keys = 0;
+        for (unsigned parts = 0; parts <= MOST_PARTS && n_keys <= MOST_KEYS && *name; parts++) {
             views[(*n)++] = (struct view){.prefix = {(const uint8_t *)name, begin},
                                           .name = {(const uint8_t *)name + begin, size - begin},
+                                          .is_deep = is_deep,
                                           .tensor = &tensors[i]};
             const char *dot = find_dot(name, begin, size);
-            if (!dot || is_below_item)
+            if (!dot)
                 break;
-            /* nothing below an item is a set, but the items of [model, ema] are */
-            is_below_item = is_item(name, begin, (size_t)(dot - name));
+            is_deep = is_deep || is_behind_item;
+            is_behind_item = is_item(name, begin, (size_t)(dot - name));
+            n_keys += !is_behind_item;
             begin = (size_t)(dot - name) + 1;
         }
     }
@@ -128,7 +161,7 @@ static bool list_views(struct view *views, size_t *n, struct phema_arena *arena,
 static size_t add_pairs(struct twin_pair *pairs, const struct view *views, size_t n)
 {
     size_t n_pairs = 0;
-    for (size_t i = 0; i < n && n <= MOST_IN_GROUP; i++)
+    for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < i; j++) {
             struct phema_span a = views[i].prefix, b = views[j].prefix;
             int order = phema_spans_compare(a, b);
@@ -198,8 +231,18 @@ static bool is_inner(const struct twin_pair *pairs, size_t n, size_t at)
     return false;
 }
 
-/* Merges equal pairs, and puts the best ones first. Two items are layers that are alike, unless they
- * hold all parameters.
+/* The part of all parameters, in tenths, that two sets below items share at least. Else they are layers
+ * that are alike, or parts of layers. Two items hold all parameters; one item and a key may have a third
+ * set beside them. */
+static size_t least_shared(const struct twin_pair *pair)
+{
+    bool has_number = ends_with_number(pair->first);
+    if ((has_number && ends_with_number(pair->second)) || differ_in_item(pair))
+        return 4;
+    return has_number || is_below_item(pair->first) || is_below_item(pair->second) ? 2 : 0;
+}
+
+/* Merges equal pairs, and puts the best ones first.
  *   n_parameters  of the checkpoint */
 static size_t count_pairs(struct twin_pair *pairs, size_t n, size_t n_parameters)
 {
@@ -208,7 +251,7 @@ static size_t count_pairs(struct twin_pair *pairs, size_t n, size_t n_parameters
     for (size_t i = 0, end; i < n; i = end) {
         for (end = i + 1; end < n && compare_pairs(&pairs[i], &pairs[end]) == 0;)
             end++;
-        bool is_layer = ends_with_number(pairs[i].first) && 10 * (end - i) < 4 * n_parameters;
+        bool is_layer = 10 * (end - i) < least_shared(&pairs[i]) * n_parameters;
         pairs[n_pairs] = pairs[i];
         pairs[n_pairs].n_shared = end - i;
         n_pairs += !is_layer;
@@ -226,13 +269,21 @@ static size_t find_group_end(const struct view *views, size_t n, size_t begin)
     return end;
 }
 
+/* How many views of a group are looked at: where there are many, none below an item, or none. */
+static size_t count_seen(const struct view *views, size_t n)
+{
+    while (n > MOST_IN_GROUP && views[n - 1].is_deep)
+        n--;
+    return n <= MOST_IN_GROUP ? n : 0;
+}
+
 enum phema_status twin_pairs_find(struct twin_pair best[MOST_PAIRS], size_t *n_best,
                                   struct phema_arena *arena,
                                   const struct phema_checkpoint *checkpoint,
                                   struct phema_error *err)
 {
     size_t n_tensors = phema_checkpoint_n_tensors(checkpoint), n_pairs = 0;
-    struct view *views = phema_arena_array(arena, n_tensors * (MOST_DOTS + 1) + 1, sizeof(*views));
+    struct view *views = phema_arena_array(arena, n_tensors * (MOST_PARTS + 1) + 1, sizeof(*views));
     *n_best = 0;
     size_t n = 0;
     if (!views || !list_views(views, &n, arena, checkpoint))
@@ -243,7 +294,8 @@ enum phema_status twin_pairs_find(struct twin_pair best[MOST_PAIRS], size_t *n_b
         n_parameters += views[i].prefix.size == 0;
     for (size_t i = 0, end; i < n; i = end) {
         end = find_group_end(views, n, i);
-        n_pairs += end - i <= MOST_IN_GROUP ? (end - i) * (end - i - 1) / 2 : 0;
+        size_t n_seen = count_seen(views + i, end - i);
+        n_pairs += n_seen ? n_seen * (n_seen - 1) / 2 : 0;
     }
     struct twin_pair *pairs = phema_arena_array(arena, n_pairs + 1, sizeof(*pairs));
     if (!pairs)
@@ -251,7 +303,7 @@ enum phema_status twin_pairs_find(struct twin_pair best[MOST_PAIRS], size_t *n_b
     n_pairs = 0;
     for (size_t i = 0, end; i < n; i = end) {
         end = find_group_end(views, n, i);
-        n_pairs += add_pairs(pairs + n_pairs, views + i, end - i);
+        n_pairs += add_pairs(pairs + n_pairs, views + i, count_seen(views + i, end - i));
     }
     n_pairs = count_pairs(pairs, n_pairs, n_parameters);
     n_pairs = n_pairs < MOST_COMPARED ? n_pairs : MOST_COMPARED;
