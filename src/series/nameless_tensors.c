@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* nameless_tensors.c - averages in a list: "ema.shadow_params.0", "optimizer_states.0.ema.0",
  * "averages.param_0". Which parameter each belongs to is not known, so that none is taken, and the raw
- * parameters are not taken for them either. */
+ * parameters are taken for them only on request. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,6 +101,20 @@ static bool find_list(struct items *out, bool *is_called, struct phema_arena *ar
         last = *out;
     }
     return false;
+}
+
+PHEMA_FALLIBLE nameless_find(const char **key, struct phema_arena *arena,
+                             const struct phema_checkpoint *checkpoint, struct phema_error *err)
+{
+    struct items items;
+    bool is_called = false;
+    *key = NULL;
+    if (!find_list(&items, &is_called, arena, checkpoint) || !is_called ||
+        is_optimizer_state((const char *)items.stem.data, items.stem.size) ||
+        !is_list_of_parameters(checkpoint, &items, arena))
+        return PHEMA_OK;
+    *key = phema_arena_copy(arena, (const char *)items.key.data, items.key.size);
+    return *key ? PHEMA_OK : phema_fail_memory(err);
 }
 
 PHEMA_FALLIBLE nameless_check(const struct candidate_list *candidates,

@@ -62,14 +62,15 @@ struct rename {
 };
 
 struct subtree {
-    const char *key;            /* of the tensors below it, "" for all; NULL: not chosen yet */
-    bool is_bundle;             /* KEY.emas.I are averages of the widths KEY.stds.I */
-    bool has_parts;             /* parameters beside the key take part, under their full names */
-    bool keeps_module;          /* one checkpoint, which need not agree with others */
-    bool leaves_out_optimizer;  /* tensors for which is_optimizer_state is true */
-    bool is_usual;              /* the layout's own, which needs no note */
-    const char *averages;       /* below it are LitEma's, left out of raw parameters; or NULL */
-    bool is_called_average;     /* by its key, or by all names of parameters */
+    const char *key;           /* of the tensors below it, "" for all; NULL: not chosen yet */
+    bool is_bundle;            /* KEY.emas.I are averages of the widths KEY.stds.I */
+    bool has_parts;            /* parameters beside the key take part, under their full names */
+    bool keeps_module;         /* one checkpoint, which need not agree with others */
+    bool leaves_out_optimizer; /* tensors for which is_optimizer_state is true */
+    bool is_usual;             /* the layout's own, which needs no note */
+    const char *averages;      /* below it, left out of raw parameters: under names of their own, or
+                                 * without names; or NULL */
+    bool is_called_average;    /* by its key, or by all names of parameters */
     const struct rename *names; /* [n_names] sorted by from, the name below the key */
     size_t n_names;
 };

@@ -96,14 +96,17 @@ static bool has_counterpart(const struct phema_checkpoint *checkpoint, const cha
 
 /* Whether tensors outside of a key are parameters as well: a model that is saved in parts, such as a
  * generator beside it. In a single checkpoint, of which nothing says whether they are twins, tensors of
- * the same names are not. */
+ * the same names are not.
+ *   averages  the key of those that are left out; or NULL */
 static bool has_other_part(const struct phema_checkpoint *checkpoint, const char *key,
-                           bool is_alone)
+                           const char *averages, bool is_alone)
 {
     const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
     for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++) {
         const struct phema_tensor *tensor = &tensors[i];
-        size_t size = tensor->name_size;
+        size_t size = tensor->name_size, rest = size;
+        if (averages && name_below_key(tensor->name, &rest, averages))
+            continue;
         if (!name_below_key(tensor->name, &size, key) && memchr(tensor->name, '.', size) &&
             twin_is_parameter(tensor) && (!is_alone || !has_counterpart(checkpoint, key, tensor)))
             return true;
@@ -317,8 +320,18 @@ PHEMA_FALLIBLE subtree_choose(struct subtree *out, struct candidate_list *candid
         return fail_absent(out->key, checkpoint, err);
     out->keeps_module = candidates->n == 1;
     out->leaves_out_optimizer = !asked && !*out->key;
+    const char *lit_ema = is_all ? NULL : litema_find(checkpoint);
+    bool is_lit_ema = lit_ema && strcmp(lit_ema, out->key) == 0;
+    candidates->leaves_out_raw |= is_lit_ema;
+    if (!asked && candidates->asks_for_raw) {
+        enum phema_status status =
+            nameless_find(&out->averages, candidates->arena, checkpoint, err);
+        if (status)
+            return status;
+        out->averages = lit_ema && !is_lit_ema ? lit_ema : out->averages;
+    }
     if (!asked && is_model_key(out->key))
-        out->has_parts = has_other_part(checkpoint, out->key, candidates->n == 1);
+        out->has_parts = has_other_part(checkpoint, out->key, out->averages, candidates->n == 1);
     else if (!asked && strcmp(out->key, "state_dict") == 0 && !candidates->layout->subtree)
         out->has_parts = candidates->n > 1 && has_separate_part(checkpoint, out->key);
     const char *emas =
@@ -327,11 +340,6 @@ PHEMA_FALLIBLE subtree_choose(struct subtree *out, struct candidate_list *candid
         return phema_fail_memory(err);
     out->is_bundle = !is_all && subtree_exists(checkpoint, emas) &&
                      !isnan(width_at(checkpoint, out->key, strlen(out->key), 0));
-    const char *lit_ema = is_all ? NULL : litema_find(checkpoint);
-    bool is_lit_ema = lit_ema && strcmp(lit_ema, out->key) == 0;
-    candidates->leaves_out_raw |= is_lit_ema;
-    if (lit_ema && !is_lit_ema && !asked && candidates->asks_for_raw)
-        out->averages = lit_ema;
     if (is_lit_ema) {
         enum phema_status status = litema_list_names(out, candidates->arena, checkpoint, err);
         if (status)

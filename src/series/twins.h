@@ -159,6 +159,11 @@ bool twins_split(struct split_name *out, const struct twins *twins, const char *
 
 /* ---- nameless_tensors.c ---- */
 
+/* The key of averages that are a list without names, each of the shape of a parameter beside it; NULL:
+ * there is none, or an optimizer holds it. PHEMA_ERR_RESOURCE: no memory */
+PHEMA_FALLIBLE nameless_find(const char **key, struct phema_arena *arena,
+                             const struct phema_checkpoint *checkpoint, struct phema_error *err);
+
 /* Refuses a checkpoint without twins whose averages are a list without names, where profiles matter.
  * PHEMA_ERR_INPUTS */
 PHEMA_FALLIBLE nameless_check(const struct candidate_list *candidates,
