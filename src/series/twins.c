@@ -336,11 +336,23 @@ void twins_judge(struct twin_judgement *judgement, const struct twin_pair *pair,
 
 /* ---- The pair of a checkpoint ---- */
 
-/* A parameter that stands beside the raw set below one parent, so that the set is a fragment of a
- * model; NULL: none. */
-static const struct phema_tensor *find_sibling(const struct phema_checkpoint *checkpoint,
-                                               const struct twin_judged *judged)
+static bool is_of_averages(const struct twin_judgement *judgement,
+                           const struct phema_tensor *tensor)
 {
+    for (size_t i = 0; i < judgement->n; i++) {
+        size_t rest = tensor->name_size;
+        if (twin_name_behind(tensor->name, &rest, judgement->items[i].average))
+            return true;
+    }
+    return false;
+}
+
+/* A parameter that stands beside the raw set below one parent, so that the set is a fragment of a
+ * model; NULL: none. Averages of that set are no part of the model. */
+static const struct phema_tensor *find_sibling(const struct phema_checkpoint *checkpoint,
+                                               const struct twin_judgement *judgement)
+{
+    const struct twin_judged *judged = &judgement->items[0];
     size_t size = judged->raw.size ? judged->raw.size - 1 : 0; /* without the dot */
     while (size && judged->raw.data[size - 1] != '.')
         size--;
@@ -352,21 +364,22 @@ static const struct phema_tensor *find_sibling(const struct phema_checkpoint *ch
             return NULL; /* of several models */
     const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
     for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint) && size; i++) {
-        size_t rest[3] = {tensors[i].name_size, tensors[i].name_size, tensors[i].name_size};
+        size_t rest[2] = {tensors[i].name_size, tensors[i].name_size};
         if (twin_is_parameter(&tensors[i]) && twin_name_behind(tensors[i].name, &rest[0], parent) &&
             !twin_name_behind(tensors[i].name, &rest[1], judged->raw) &&
-            !twin_name_behind(tensors[i].name, &rest[2], judged->average))
+            !is_of_averages(judgement, &tensors[i]))
             return &tensors[i];
     }
     return NULL;
 }
 
 static enum phema_status check_whole(const struct candidate_list *candidates,
-                                     const struct twin_judged *judged, const char *root,
+                                     const struct twin_judgement *judgement, const char *root,
                                      const struct phema_checkpoint *checkpoint,
                                      struct phema_error *err)
 {
-    const struct phema_tensor *sibling = find_sibling(checkpoint, judged);
+    const struct twin_judged *judged = &judgement->items[0];
+    const struct phema_tensor *sibling = find_sibling(checkpoint, judgement);
     struct phema_name_buffer raw, average, beside;
     if (!sibling)
         return PHEMA_OK;
@@ -396,7 +409,7 @@ static enum phema_status choose_pair(struct twin_judgement *judgement,
         twins_select(judgement, candidates, options, phema_setting_name(PHEMA_SET_KEY), err);
     return status || options->needs_no_profiles
                ? status
-               : check_whole(candidates, &judgement->items[0], root, checkpoint, err);
+               : check_whole(candidates, judgement, root, checkpoint, err);
 }
 
 /* Never half of a file without a word. */
