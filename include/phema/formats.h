@@ -1,9 +1,9 @@
 /* formats.h - A checkpoint: a list of named tensors, each at a known place in a mapped file.
  * Formats find the places and copy no data. Everything from a file is checked before use; nothing
  * in it is executed, trusted as a length, or followed out of its directory. Formats are recognised
- * by content, not by extension: safetensors, also compressed with zstd; a sharded safetensors
- * index; PyTorch zip and its format before 1.6; pickles of EDM2; the metadata of a PyTorch
- * Distributed Checkpoint. */
+ * by content, not by extension: safetensors, also compressed with zstd; an index of shards of
+ * safetensors or PyTorch; PyTorch zip and its format before 1.6; pickles of EDM2; the metadata of a
+ * PyTorch Distributed Checkpoint. */
 #ifndef PHEMA_FORMATS_H
 #define PHEMA_FORMATS_H
 
@@ -179,7 +179,7 @@ void phema_headers_prefetch(const char *const *paths, size_t n);
 PHEMA_FALLIBLE phema_checkpoint_check_unchanged(const struct phema_checkpoint *checkpoint,
                                                 struct phema_error *err);
 /* "safetensors", "safetensors.zst", "sharded", "torch-zip", "torch-legacy", "pickle", "dcp",
- * "dcp-safetensors", "torch-checkpointing" */
+ * "torch-sharded", "dcp-safetensors", "torch-checkpointing" */
 const char *phema_checkpoint_format(const struct phema_checkpoint *checkpoint);
 
 /* ---- Names of files ----

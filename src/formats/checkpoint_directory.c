@@ -274,13 +274,13 @@ bool directory_is_bare(const struct directory_scan *scan)
 
 bool phema_directory_has_model(const char *path, bool may_be_one_file)
 {
-    static const char *const names[] = {".metadata", "model.safetensors.index.json",
-                                        "diffusion_pytorch_model.safetensors.index.json",
-                                        /* one file */
-                                        "model.safetensors", "diffusion_pytorch_model.safetensors",
-                                        "pytorch_model.bin"};
+    static const char *const names[] = {
+        ".metadata", "model.safetensors.index.json",
+        "diffusion_pytorch_model.safetensors.index.json", "pytorch_model.bin.index.json",
+        /* one file */
+        "model.safetensors", "diffusion_pytorch_model.safetensors", "pytorch_model.bin"};
     bool is_there = false;
-    for (size_t i = 0; i < (may_be_one_file ? ARRAY_LEN(names) : 3) && !is_there; i++) {
+    for (size_t i = 0; i < (may_be_one_file ? ARRAY_LEN(names) : 4) && !is_there; i++) {
         char *file = NULL;
         struct stat st;
         if (asprintf(&file, "%s/%s", path, names[i]) < 0)

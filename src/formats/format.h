@@ -65,6 +65,10 @@ struct phema_format {
     enum phema_status (*open)(struct phema_checkpoint *checkpoint,
                               const struct phema_checkpoint_options *options,
                               struct phema_error *err);
+    /* Of the formats of torch.save: lists the tensors of a file that an index names. Else NULL. */
+    enum phema_status (*read_shard)(struct phema_checkpoint *checkpoint, size_t file,
+                                    const struct phema_checkpoint_options *options,
+                                    struct phema_error *err);
     /* phema_checkpoint_records, not sorted; NULL: the format has none. */
     enum phema_status (*list_records)(struct phema_record **out, size_t *n,
                                       const struct phema_checkpoint *checkpoint,

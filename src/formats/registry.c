@@ -15,7 +15,7 @@ static const char *const foreign_extensions[] = {".h5", ".msgpack", ".gguf", ".o
 /* A new format is one line here and one file that defines NAME_format. */
 #define FORMATS(add)                                                                               \
     add(safetensors) add(torch_zip) add(torch_legacy) add(zstd) add(dcp) add(pickle) add(foreign)  \
-        add(sharded) add(dcp_safetensors) add(torch_checkpointing)
+        add(sharded) add(torch_sharded) add(dcp_safetensors) add(torch_checkpointing)
 
 #define DECLARE(name) extern const struct phema_format name##_format;
 #define ADDRESS(name) &name##_format,

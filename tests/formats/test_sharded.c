@@ -203,6 +203,62 @@ static void shards_may_be_links_and_no_pipes(void **state)
                  PHEMA_ERR_FILE, &err, "regular file");
 }
 
+/* A file of torch.save of {NAME: 4 bytes}, or of {}. */
+static void write_torch(const char *name, char tensor)
+{
+    char pickle[] = "\x80\x02}X\1\0\0\0wctorch._utils\n_rebuild_tensor_v2\n((X\7\0\0\0"
+                    "storagectorch\nByteStorage\nX\1\0\0\0"
+                    "0X\3\0\0\0cpuK\x04tQK\0K\x04\x85K\1\x85\x89NtRs.";
+    struct phema_strbuf file = {0};
+    pickle[8] = tensor;
+    if (tensor)
+        put_torch(&file, pickle, sizeof(pickle) - 1, 4);
+    else
+        put_torch(&file, "\x80\x02}.", 4, 4);
+    support_write(in_directory("shards", name), file.data, file.size);
+    phema_strbuf_clear(&file);
+}
+
+static void shards_may_be_files_of_torch(void **state)
+{
+    (void)state;
+    make_shards("shards");
+    write_torch("x.bin", 'x');
+    write_torch("y.bin", 'y');
+    write_torch("none.bin", '\0');
+    struct phema_error err = {0};
+    struct phema_checkpoint *checkpoint = NULL;
+    /* the total of ColossalAI is in MiB: no warning */
+    assert_ok(open_index(&checkpoint,
+                         "{\"metadata\":{\"total_size\":1},\"weight_map\":{\"y\":\"y.bin\",\"x\":"
+                         "\"x.bin\"}}",
+                         &err),
+              &err);
+    assert_string_equal(phema_checkpoint_format(checkpoint), "torch-sharded");
+    assert_int_equal(phema_checkpoint_n_tensors(checkpoint), 2);
+    assert_int_equal(phema_checkpoint_n_warnings(checkpoint), 0);
+    const struct phema_tensor *second = &phema_checkpoint_tensors(checkpoint)[1];
+    assert_string_equal(second->name, "x");
+    assert_string_equal(phema_checkpoint_file_label(checkpoint, second->file), "x.bin");
+    assert_places_inside(checkpoint);
+    phema_checkpoint_close(checkpoint);
+
+#define BOTH "\"x\":\"x.bin\",\"y\":\"y.bin\""
+    refuse_index(MAP(BOTH ",\"z\":\"y.bin\""),
+                 "'z': the index lists it in 'y.bin', which does not");
+    refuse_index(MAP("\"z\":\"x.bin\""), "does not list it");
+    refuse_index(MAP("\"x\":\"y.bin\",\"y\":\"x.bin\""), "another one");
+    refuse_index(MAP(BOTH ",\"z\":\"./x.bin\""), "shard './x.bin': tensor 'x': is in this shard");
+    refuse_index(MAP(BOTH ",\"z\":\"none.bin\""), "shard 'none.bin': holds no tensor");
+    refuse_index(MAP(BOTH ",\"z\":\"absent.bin\""), "shard 'absent.bin': cannot be opened");
+    refuse_index(MAP(BOTH ",\"z\":\"../x.bin\""), "leads out of");
+    refuse_index(MAP(BOTH "," GOOD),
+                 "'one.safetensors': is a file of safetensors, unlike the first");
+    refuse_index(MAP(GOOD "," BOTH), "'x.bin': is a file of PyTorch, unlike the first");
+    support_write(in_directory("shards", "y.bin"), "PK\3\4", 4);
+    refuse_index(MAP(BOTH), "shard 'y.bin': damaged zip file");
+}
+
 static enum phema_status open_directory(struct phema_checkpoint **out, const char *name,
                                         struct phema_error *err)
 {
@@ -327,6 +383,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(an_index_has_64_mib_at_most),
     cmocka_unit_test(a_name_in_two_shards_is_refused),
     cmocka_unit_test(shards_may_be_links_and_no_pipes),
+    cmocka_unit_test(shards_may_be_files_of_torch),
     cmocka_unit_test(headers_of_shards_end_inside_them),
     cmocka_unit_test(directories_hold_exactly_one_checkpoint),
     cmocka_unit_test(content_decides_and_not_the_extension),

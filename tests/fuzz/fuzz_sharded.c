@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* fuzz_sharded.c - The bytes as the index of a sharded checkpoint. The shards of the fixtures are
- * next to it, and a copy of the first one in a subdirectory. An index may only open files of its
- * own directory. */
+ * next to it, two files of torch.save, and a copy of the first shard in a subdirectory. An index may
+ * only open files of its own directory. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +34,8 @@ static void copy_shards(void)
     copy_fixture(shards[0], "below/shard");
     for (size_t i = 0; i < ARRAY_LEN(shards); i++)
         copy_fixture(shards[i], shards[i]);
+    copy_fixture("../torch/plain.pt", "zip.bin");
+    copy_fixture("../legacy/plain.pt", "legacy.bin");
 }
 
 static void check_files(const struct phema_checkpoint *checkpoint)

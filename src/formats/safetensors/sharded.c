@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* sharded.c - *.index.json and its shards (docs/formats/sharded.md). The index may only name files
- * below its own directory. Index and shards must agree on every tensor. */
+/* sharded.c - *.index.json and its shards (docs/formats/sharded.md), files of safetensors or of
+ * torch.save. The index may only name files below its own directory. Index and shards must agree on
+ * every tensor. */
 #include <stdlib.h>
 
 #include "format.h"
 #include "phema/json.h"
 #include "phema/strbuf.h"
+
+extern const struct phema_format torch_zip_format, torch_legacy_format, torch_sharded_format;
 
 struct shard {
     const char *name; /* borrowed from the document */
@@ -127,8 +130,36 @@ static enum phema_status check_listed(struct shard_index *index,
     return PHEMA_OK;
 }
 
+/* The format of a shard of torch.save; NULL: all others are read as safetensors. */
+static const struct phema_format *torch_format(struct phema_span content)
+{
+    if (safetensors_header_end(content)) /* whose length may begin with PK */
+        return NULL;
+    return torch_zip_format.probe(content)      ? &torch_zip_format
+           : torch_legacy_format.probe(content) ? &torch_legacy_format
+                                                : NULL;
+}
+
+/* Lists the newest file of the checkpoint. The first shard decides what all of them are. */
+static enum phema_status list_shard(struct phema_checkpoint *checkpoint, bool is_first,
+                                    const struct phema_checkpoint_options *options,
+                                    struct phema_error *err)
+{
+    size_t file = checkpoint->n_files - 1;
+    const struct phema_format *torch = torch_format(checkpoint_content(checkpoint, file));
+    if (is_first && torch)
+        checkpoint->format = &torch_sharded_format;
+    enum phema_status status = torch ? torch->read_shard(checkpoint, file, options, err)
+                                     : safetensors_read(checkpoint, file, is_first, NULL, err);
+    if (!status && (torch != NULL) != (checkpoint->format == &torch_sharded_format))
+        return phema_fail(err, PHEMA_ERR_FILE, "is a file of %s, unlike the first shard",
+                          torch ? "PyTorch" : "safetensors");
+    return status;
+}
+
 static enum phema_status read_shard(struct phema_checkpoint *checkpoint, struct shard_index *index,
-                                    size_t number, struct phema_error *err)
+                                    size_t number, const struct phema_checkpoint_options *options,
+                                    struct phema_error *err)
 {
     const struct shard *shard = &index->shards[number];
     size_t first = checkpoint->n_tensors;
@@ -136,7 +167,11 @@ static enum phema_status read_shard(struct phema_checkpoint *checkpoint, struct 
         checkpoint_add_relative(checkpoint, shard->name, shard->name_size, err);
     if (status)
         return status;
-    status = safetensors_read(checkpoint, checkpoint->n_files - 1, number == 0, NULL, err);
+    status = list_shard(checkpoint, number == 0, options, err);
+    /* else an index could have one file read once for each way to spell its name */
+    if (!status && checkpoint->n_tensors == first)
+        return phema_fail(err, PHEMA_ERR_FILE,
+                          "holds no tensor, expected those that the index lists");
     return status ? status : check_listed(index, checkpoint, first, number, err);
 }
 
@@ -156,12 +191,14 @@ static enum phema_status find_missing(const struct shard_index *index, struct ph
     return PHEMA_OK;
 }
 
-/* Some real indices have a wrong total_size, or a float: a warning, not a failure. */
+/* Some real indices have a wrong total_size, or a float: a warning, not a failure. Those of PyTorch's
+ * files are in MiB (ColossalAI), or count tied weights once: nothing is said. */
 static enum phema_status check_total(struct phema_checkpoint *checkpoint,
                                      const struct shard_index *index, struct phema_error *err)
 {
     const struct phema_json *metadata = phema_json_get(index->document, "metadata");
-    if (!metadata || phema_json_type(metadata) != PHEMA_JSON_OBJECT)
+    if (checkpoint->format == &torch_sharded_format || !metadata ||
+        phema_json_type(metadata) != PHEMA_JSON_OBJECT)
         return PHEMA_OK;
     double claimed = 0;
     if (!phema_json_number(&claimed, phema_json_get(metadata, "total_size")))
@@ -177,6 +214,7 @@ static enum phema_status check_total(struct phema_checkpoint *checkpoint,
 }
 
 static enum phema_status read_shards(struct phema_checkpoint *checkpoint, struct shard_index *index,
+                                     const struct phema_checkpoint_options *options,
                                      struct phema_error *err)
 {
     enum phema_status status = read_index(index, checkpoint_content(checkpoint, 0), err);
@@ -185,7 +223,7 @@ static enum phema_status read_shards(struct phema_checkpoint *checkpoint, struct
     for (size_t i = 0; i < index->n_shards; i++) {
         const struct shard *shard = &index->shards[i];
         struct phema_name_buffer shown;
-        status = read_shard(checkpoint, index, i, err);
+        status = read_shard(checkpoint, index, i, options, err);
         if (status)
             return phema_fail_in(err, status, "shard '%s'",
                                  phema_name_escape(&shown, shard->name, shard->name_size));
@@ -198,9 +236,8 @@ static enum phema_status open_shards(struct phema_checkpoint *checkpoint,
                                      const struct phema_checkpoint_options *options,
                                      struct phema_error *err)
 {
-    (void)options;
     struct shard_index index = {0};
-    enum phema_status status = read_shards(checkpoint, &index, err);
+    enum phema_status status = read_shards(checkpoint, &index, options, err);
     name_table_clear(&index.row_names);
     name_table_clear(&index.shard_names);
     free(index.rows);
@@ -215,5 +252,13 @@ const struct phema_format sharded_format = {
                                                             {NULL, 0}},
              .is_index = true},
     .probe = probe,
+    .open = open_shards,
+};
+
+/* The same of files of torch.save. An index says nothing of them: the first shard is looked at. */
+const struct phema_format torch_sharded_format = {
+    .info = {.name = "torch-sharded",
+             .extensions = (const struct phema_extension[]){{NULL, 0}},
+             .is_index = true},
     .open = open_shards,
 };

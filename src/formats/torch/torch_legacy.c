@@ -161,17 +161,26 @@ void torch_legacy_clear(struct torch_legacy *legacy)
 }
 
 /* Bytes after the last storage are ignored, as torch does. */
-static enum phema_status open_torch_legacy(struct phema_checkpoint *checkpoint,
-                                           const struct phema_checkpoint_options *options,
-                                           struct phema_error *err)
+static enum phema_status read_shard(struct phema_checkpoint *checkpoint, size_t file,
+                                    const struct phema_checkpoint_options *options,
+                                    struct phema_error *err)
 {
     struct torch_legacy legacy;
     enum phema_status status =
-        torch_legacy_read(&legacy, checkpoint_content(checkpoint, 0), 0, options, err);
+        torch_legacy_read(&legacy, checkpoint_content(checkpoint, file), 0, options, err);
+    for (size_t i = 0; i < legacy.storages.n; i++)
+        legacy.storages.all[i]->file = file;
     if (!status)
         status = torch_list(checkpoint, legacy.root, NULL, NULL, legacy.object_size, err);
     torch_legacy_clear(&legacy);
     return status;
+}
+
+static enum phema_status open_torch_legacy(struct phema_checkpoint *checkpoint,
+                                           const struct phema_checkpoint_options *options,
+                                           struct phema_error *err)
+{
+    return read_shard(checkpoint, 0, options, err);
 }
 
 const struct phema_format torch_legacy_format = {
@@ -181,4 +190,5 @@ const struct phema_format torch_legacy_format = {
              .can_be_template = true},
     .probe = probe,
     .open = open_torch_legacy,
+    .read_shard = read_shard,
 };

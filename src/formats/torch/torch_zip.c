@@ -212,11 +212,18 @@ enum phema_status torch_zip_list(struct phema_checkpoint *checkpoint, size_t fil
     return status;
 }
 
+static enum phema_status read_shard(struct phema_checkpoint *checkpoint, size_t file,
+                                    const struct phema_checkpoint_options *options,
+                                    struct phema_error *err)
+{
+    return torch_zip_list(checkpoint, file, NULL, options, err);
+}
+
 static enum phema_status open_torch_zip(struct phema_checkpoint *checkpoint,
                                         const struct phema_checkpoint_options *options,
                                         struct phema_error *err)
 {
-    return torch_zip_list(checkpoint, 0, NULL, options, err);
+    return read_shard(checkpoint, 0, options, err);
 }
 
 enum phema_status torch_zip_read_tensor(struct phema_tensor *out, struct phema_arena *arena,
@@ -324,6 +331,7 @@ const struct phema_format torch_zip_format = {
              .can_be_template = true},
     .probe = probe,
     .open = open_torch_zip,
+    .read_shard = read_shard,
     .list_records = list_records,
 };
 
