@@ -113,7 +113,8 @@ static bool copies_directory(const struct phema_outputs_options *options)
     return is_one;
 }
 
-/* A folder with one file of tensors and the configuration of the model: libraries load the folder. */
+/* A folder with one file of tensors, or shards of PyTorch, and the configuration of the model:
+ * libraries load the folder. */
 static bool is_model_folder(const struct draft *draft)
 {
     const struct phema_series *series = draft->plan->series;
@@ -124,7 +125,9 @@ static bool is_model_folder(const struct draft *draft)
     bool has_config = !config.is_failed && stat(config.data, &st) == 0 && S_ISREG(st.st_mode);
     phema_strbuf_clear(&config);
     return has_config && phema_path_is_directory(path) &&
-           phema_checkpoint_n_files(draft->newest) == 1 && !series->snapshots[series->n - 1].key;
+           (phema_checkpoint_n_files(draft->newest) == 1 ||
+            strcmp(phema_checkpoint_format(draft->newest), "torch-sharded") == 0) &&
+           !series->snapshots[series->n - 1].key;
 }
 
 /* Form and extension of outputs in a directory: those of the newest snapshot. */
