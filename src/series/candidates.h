@@ -308,9 +308,10 @@ double snapshot_metadata_item(const struct phema_checkpoint *checkpoint, const c
                               size_t prefix_size, const char *end, size_t index);
 
 /* Compares the trainer's counter inside the file with the time in the file's name, or with that and
- * the offset.
+ * the offset: all names of a series are as far behind.
+ *   behind  those before; NaN: none
  * PHEMA_ERR_INPUTS  they disagree */
-PHEMA_FALLIBLE snapshot_metadata_check_counter(const struct candidate *candidate,
+PHEMA_FALLIBLE snapshot_metadata_check_counter(double *behind, const struct candidate *candidate,
                                                const struct layout *layout, double time_offset,
                                                const struct phema_checkpoint *checkpoint,
                                                struct phema_error *err);

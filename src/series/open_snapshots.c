@@ -338,8 +338,9 @@ static enum phema_status read_metadata(struct series_builder *builder, struct ca
     enum phema_status status = snapshot_metadata_read(candidate, is_output, &unit,
                                                       &candidates->specs, builder->checkpoint, err);
     if (!status)
-        status = snapshot_metadata_check_counter(
-            candidate, candidates->layout, builder->series->time_offset, builder->checkpoint, err);
+        status =
+            snapshot_metadata_check_counter(&builder->names_behind, candidate, candidates->layout,
+                                            builder->series->time_offset, builder->checkpoint, err);
     if (status)
         return phema_fail_in(err, status, "%s", candidate->path);
     const char *run = run_id_of(builder->checkpoint);

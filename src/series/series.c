@@ -277,6 +277,7 @@ static enum phema_status open_series(struct phema_series **out, char **damaged,
         .candidates = {.arena = &builder.scratch, .specs = {.arena = &series->memory}},
         .filter = {.sets = &builder.sets},
         .tensor_table = {.options = &named, .filter = &builder.filter, .series = series},
+        .names_behind = PHEMA_UNKNOWN,
     };
     enum phema_status status = series->root ? build_series(&builder, err) : phema_fail_memory(err);
     bool is_damaged = status == PHEMA_ERR_FILE && builder.candidates.damaged;

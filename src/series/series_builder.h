@@ -22,6 +22,7 @@ struct series_builder {
     struct phema_arena sets_memory;      /* holds them */
     bool is_owned;                       /* a snapshot closes the checkpoint */
     bool has_described;                  /* a note says who described a profile */
+    double names_behind; /* the trainer's counters inside, of the files so far; NaN: none yet */
     const char
         *frozen; /* digest of the first file's frozen tensors, "": it has none; NULL: no file yet */
     const char *counter; /* inside files: updates of their averages; NULL: none */

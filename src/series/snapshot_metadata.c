@@ -259,7 +259,7 @@ double snapshot_metadata_item(const struct phema_checkpoint *checkpoint, const c
     return number;
 }
 
-PHEMA_FALLIBLE snapshot_metadata_check_counter(const struct candidate *candidate,
+PHEMA_FALLIBLE snapshot_metadata_check_counter(double *behind, const struct candidate *candidate,
                                                const struct layout *layout, double time_offset,
                                                const struct phema_checkpoint *checkpoint,
                                                struct phema_error *err)
@@ -268,12 +268,16 @@ PHEMA_FALLIBLE snapshot_metadata_check_counter(const struct candidate *candidate
         return PHEMA_OK;
     double inside = snapshot_metadata_value(checkpoint, layout->counter),
            named = candidate->named_time;
-    double on_clock = layout->clock ? layout->clock(named) : named;
-    if (isnan(inside) || isnan(named) || inside == on_clock || inside == on_clock + time_offset ||
-        floor(inside / layout->counts_per_time) == named)
+    double on_clock = layout->clock ? layout->clock(named) : named, here = inside - on_clock;
+    bool is_known = !isnan(*behind), is_rounded = floor(inside / layout->counts_per_time) == named;
+    if (isnan(here) || (is_rounded && here != 0))
         return PHEMA_OK;
+    if ((here == 0 || here == time_offset) && (!is_known || here == *behind)) {
+        *behind = here;
+        return PHEMA_OK;
+    }
     struct phema_name_buffer shown, counted;
-    if (inside == on_clock + 1 && time_offset == 0) { /* Lightning before 1.6 */
+    if (here == 1 && time_offset == 0 && !is_known) { /* Lightning before 1.6 */
         (void)phema_fail(err, PHEMA_ERR_INPUTS,
                          "its name says time %s, but '%s' inside is %s; %s1 adds 1 to all times",
                          phema_number_format(&shown, named), layout->counter,

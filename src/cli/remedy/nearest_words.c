@@ -92,7 +92,7 @@ static const char *choice_name(const void *table, size_t index)
 }
 
 void cli_suggest_choice(struct phema_error *err, const char *name, const char *words,
-                        const char *text, bool may_be_any)
+                        const char *text, bool has_default)
 {
     struct choices choices = {.names = {""}};
     size_t n = 0;
@@ -102,7 +102,7 @@ void cli_suggest_choice(struct phema_error *err, const char *name, const char *w
                        (const char *)choice.data);
     }
     const char *nearest = cli_nearest(text, choice_name, &choices);
-    if (nearest || may_be_any)
+    if (nearest || has_default)
         (void)cli_suggest(err, PHEMA_ERR_USAGE, name, nearest ? nearest : choices.names[0]);
 }
 
@@ -261,8 +261,10 @@ void cli_suggest_value(struct phema_error *err, const struct cli_opt *option, co
 {
     if (err->n_changes)
         return;
+    /* without the option, a CLI_WORD is none of the words, unless one is "auto" */
+    bool has_default = option->kind != CLI_WORD || strncmp(option->value, "auto", 4) == 0;
     if (option->kind == CLI_WORD || option->kind == CLI_CHOICE || option->kind == CLI_EITHER)
-        cli_suggest_choice(err, option->name, option->value, text, option->group != INPUT);
+        cli_suggest_choice(err, option->name, option->value, text, has_default);
     else if (option->kind == CLI_REAL || option->kind == CLI_COUNT || option->kind == CLI_SIZE)
         suggest_beginning(err, option, text);
     else if (option->kind == CLI_REALS)

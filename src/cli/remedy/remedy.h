@@ -27,10 +27,10 @@ const char *cli_nearest(const char *word, const char *(*name)(const void *table,
                         const void *table);
 /* Proposes a value in place of one that cannot be read, or to leave the option out. */
 void cli_suggest_value(struct phema_error *err, const struct cli_opt *option, const char *text);
-/* Proposes the word of "a|b|c" that is nearest, else the first if it may be any: what data are is not
- * guessed. name: "--dtype" or "KIND" */
+/* Proposes the word of "a|b|c" that is nearest, else the first if that is the default. name: "--dtype" or
+ * "KIND" */
 void cli_suggest_choice(struct phema_error *err, const char *name, const char *words,
-                        const char *text, bool may_be_any);
+                        const char *text, bool has_default);
 
 /* Whether outputs in a directory have parts, which join finishes. */
 bool cli_has_parts(const char *directory);
