@@ -208,7 +208,7 @@ static enum phema_status read_out(struct search_setup *setup, struct phema_error
     const struct search_values *values = setup->values;
     const char *out = values->run.outputs.out ? values->run.outputs.out : DEFAULT_OUT;
     const char *slash = strrchr(out, '/'), *directory = out;
-    size_t size = strlen(out);
+    size_t size;
     if (strchr(out, '{')) {
         enum phema_status status =
             check_template(slash ? slash + 1 : out, out, values->run.plan.options.n_ats > 1, err);
