@@ -312,7 +312,7 @@ static enum phema_status use_counter(struct candidate_list *candidates, struct c
     return PHEMA_OK;
 }
 
-/* Intervals, the longest ones, that the newest file of a training may be beyond the others. */
+/* The newest file of a training follows the others after at most so many of the longest intervals. */
 #define MOST_BEYOND 2
 
 /* The latest time that a file without a number can have; names that are dates have no order. */

@@ -13,10 +13,9 @@
 
 #include "cholesky.h"
 
-#define WINDOW         PHEMA_MOTION_REACH
-#define STRIDE         ((size_t)8)  /* from one window to the next */
-#define N_MOST         (WINDOW - 1) /* differences in a window */
-#define LEAST_PARALLEL ((size_t)8)  /* windows */
+#define WINDOW PHEMA_MOTION_REACH
+#define STRIDE ((size_t)8)  /* from one window to the next */
+#define N_MOST (WINDOW - 1) /* differences in a window */
 
 #define INDEPENDENT      0.125
 #define MOST_INDEPENDENT 50.0
@@ -145,7 +144,7 @@ static void add_pair(const struct phema_motion_window *window,
     }
 }
 
-#define TOGETHER ((size_t)8) /* windows that one thread finds */
+#define TOGETHER ((size_t)8) /* windows that a thread finds at a time */
 
 struct finding {
     struct phema_motion_windows *windows;
@@ -168,7 +167,7 @@ static bool alloc_products(struct phema_motion_window *window, struct finding *f
     return window->products && window->levels;
 }
 
-/*   terms  scratch memory, as below */
+/* The products of one window. terms: of another one, whose memory is used again. */
 static enum phema_status find_products(struct phema_motion_window *window, struct finding *finding,
                                        struct phema_motion_terms *terms, struct phema_error *err)
 {
@@ -211,8 +210,8 @@ static enum phema_status find_window(struct finding *finding, size_t w, double *
     return find_products(window, finding, terms, err);
 }
 
-/* Windows [block TOGETHER, (block + 1) TOGETHER), with the same scratch memory: pages that are new to
- * the process take as long as the work. */
+/* Finds windows [block TOGETHER, (block + 1) TOGETHER) with the same scratch memory. For each alone, page
+ * faults would take as long as the work. */
 static enum phema_status find_some(void *context, size_t block, struct phema_error *err)
 {
     struct finding *finding = context;
@@ -227,12 +226,6 @@ static enum phema_status find_some(void *context, size_t block, struct phema_err
     return status;
 }
 
-/* A window takes some 0.2 ms, a thread 0.05 ms to start. */
-static unsigned threads_for(size_t n_windows)
-{
-    return n_windows < LEAST_PARALLEL ? 1 : phema_parallel_threads();
-}
-
 PHEMA_FALLIBLE phema_motion_windows_find(struct phema_motion_windows *windows,
                                          const struct phema_motion_work *work,
                                          const struct phema_motion_data *data,
@@ -241,12 +234,11 @@ PHEMA_FALLIBLE phema_motion_windows_find(struct phema_motion_windows *windows,
     size_t n = work->n_kept;
     windows->n = n <= WINDOW ? 1 : (n - WINDOW + STRIDE - 1) / STRIDE + 1;
     windows->items = phema_arena_array(memory, windows->n, sizeof(*windows->items));
-    windows->rates = phema_arena_array(memory, windows->n, sizeof(*windows->rates));
     windows->derivatives = phema_arena_array(memory, 2 * WINDOW * MOST_PRODUCTS, sizeof(double));
     if (memory->is_failed)
         return phema_fail_memory(err);
     struct finding finding = {windows, work, data, memory, PTHREAD_MUTEX_INITIALIZER};
-    return phema_parallel_try((windows->n + TOGETHER - 1) / TOGETHER, threads_for(windows->n),
+    return phema_parallel_try((windows->n + TOGETHER - 1) / TOGETHER, phema_parallel_threads(),
                               find_some, &finding, err);
 }
 
@@ -313,9 +305,9 @@ static void model_products(double *modelled, struct phema_motion_window *window,
             modelled[j * m + i] = sums[at++];
 }
 
-/* The log likelihood of a window, an element; -inf: its snapshots depend on each other. */
-static double rate_window(struct phema_motion_window *window, const double *v)
+double phema_motion_window_rate(struct phema_motion_windows *windows, size_t w, const double *v)
 {
+    struct phema_motion_window *window = &windows->items[w];
     size_t m = window->n - 1;
     double modelled[N_MOST * N_MOST], log_determinant = 0;
     model_products(modelled, window, v);
@@ -326,28 +318,6 @@ static double rate_window(struct phema_motion_window *window, const double *v)
     phema_float64_invert(window->inverse, modelled, m);
     whiten(window->white, window->seen, m, window->inverse, m);
     return -(log_determinant + trace(window->white, m)) / 2;
-}
-
-struct rating {
-    const struct phema_motion_windows *windows;
-    const double *v;
-};
-
-static void rate_one(void *context, size_t w)
-{
-    const struct rating *rating = context;
-    rating->windows->rates[w] = rate_window(&rating->windows->items[w], rating->v);
-}
-
-double phema_motion_windows_rate(struct phema_motion_windows *windows, const double *v,
-                                 double weight)
-{
-    struct rating rating = {windows, v};
-    double sum = 0;
-    phema_parallel(windows->n, threads_for(windows->n), rate_one, &rating);
-    for (size_t w = 0; w < windows->n; w++)
-        sum += weight * windows->rates[w];
-    return sum;
 }
 
 /* With respect to the levels and slopes of the window's intervals, L^-1 on both sides. */

@@ -252,7 +252,10 @@ static double posterior(const struct climb *climb)
 static double rate(struct climb *climb)
 {
     set_rates(climb);
-    climb->likelihood = phema_motion_windows_rate(&climb->windows, climb->v, climb->n_independent);
+    climb->likelihood = 0;
+    for (size_t w = 0; w < climb->windows.n; w++)
+        climb->likelihood +=
+            climb->n_independent * phema_motion_window_rate(&climb->windows, w, climb->v);
     return posterior(climb);
 }
 

@@ -102,7 +102,6 @@ double phema_motion_independent(size_t n_elems);
 struct phema_motion_windows {
     struct phema_motion_window *items; /* [n] */
     size_t n;
-    double *rates;       /* [n] */
     double *derivatives; /* of one window, by level and slope of its intervals */
 };
 
@@ -122,13 +121,11 @@ PHEMA_FALLIBLE phema_motion_windows_find(struct phema_motion_windows *windows,
                                          const struct phema_motion_data *data,
                                          struct phema_arena *memory, struct phema_error *err);
 
-/* The log likelihood of all windows, an element, times the weight of each; -inf: snapshots depend on
- * each other.
+/* The log likelihood of window w, an element; -inf: its snapshots depend on each other.
  *   v  [pieces] rates of the walk */
-double phema_motion_windows_rate(struct phema_motion_windows *windows, const double *v,
-                                 double weight);
+double phema_motion_window_rate(struct phema_motion_windows *windows, size_t w, const double *v);
 
-/* Adds what window w, when all were rated last with these v, tells of the unknowns: the level of log v in each
+/* Adds what window w, rated last with these v, tells of the unknowns: the level of log v in each
  * interval, at even places, followed by its slope.
  *   places  [pieces of an interval] where the slope is multiplied with
  *   weight  of the window
