@@ -37,8 +37,8 @@ uint64_t phema_memory_limit(void);
  * memory. */
 bool phema_memory_has_room(uint64_t bytes);
 
-/* For a large block of malloc of which all will be written, before it is: asks for huge pages. The
- * first touch of each small one takes a microsecond, and more where several threads do so. */
+/* Asks for huge pages for a large block of malloc. Call it before the block is written, if all of it
+ * will be. Each small page costs a microsecond at first, and more where several threads touch them. */
 void phema_memory_will_fill(void *block, uint64_t bytes);
 
 /* Makes malloc return large blocks to the kernel as soon as they are freed, whatever was allocated

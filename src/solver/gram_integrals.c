@@ -177,7 +177,7 @@ struct sums { /* up to the current time */
     struct phema_arena memory;       /* of all arrays */
 };
 
-/* That are kept, until all threads store their products: 3 MB. */
+/* So many lines are kept before all threads store their products: 3 MB. */
 #define MOST_LINES ((size_t)8192)
 
 /* Products are wanted where one family is the snapshots', or both are of one target. */
@@ -305,7 +305,7 @@ struct storing {
     const struct sums *sums;
 };
 
-/* Products of a member that is read with all that end then or later. */
+/* Stores the products of a kept member with all that end then or later. */
 static void store_row(void *context, size_t row)
 {
     const struct storing *storing = context;
@@ -327,7 +327,7 @@ static void store_lines(struct phema_products *products, struct sums *sums)
     sums->n_stored = sums->n_read;
 }
 
-/* The same of the member that was read last, while its bin is open. */
+/* Stores those of the member that was read last, whose bin is open. */
 static void store_open_row(struct phema_products *products, struct sums *sums,
                            const struct phema_intervals *intervals)
 {
@@ -341,7 +341,7 @@ static void store_open_row(struct phema_products *products, struct sums *sums,
     sums->n_stored = sums->n_read;
 }
 
-/* The next member, which ends with this interval: its lines of families that have not ended. */
+/* Reads the next member, which ends with this interval, and keeps its lines with families that go on. */
 static void read_member(struct phema_products *products, struct sums *sums,
                         const struct phema_intervals *intervals,
                         const struct phema_interval *interval)

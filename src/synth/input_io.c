@@ -331,8 +331,8 @@ static bool is_cached(const struct run *run, size_t k, const struct extent *exte
     return phema_reader_is_cached(run->readers[k], extent->file, extent->start);
 }
 
-/* Looks at the first extents of some snapshots, others for other tiles: a look at each of many takes
- * as long as to read the tiles. */
+/* Whether one of some snapshots is not in the page cache, where its tiles begin. Other tiles look at other
+ * snapshots: a look at each of many would take as long as reading. */
 static bool is_some_cold(const struct run *run, uint64_t first_tile, uint64_t end_tile)
 {
     const struct phema_series *series = run->plan->series;
