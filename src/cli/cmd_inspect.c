@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cmd_inspect.c - shows the contents of a checkpoint or of a directory of snapshots. */
+#include <math.h>
 #include <string.h>
 
 #include "cli.h"
@@ -41,6 +42,15 @@ static enum phema_status read_options(struct phema_series_options *out,
     return status;
 }
 
+/* The options with which the averages have a profile. */
+static void write_profile(struct phema_strbuf *out, const struct phema_decay_set *set)
+{
+    struct phema_name_buffer from;
+    phema_strbuf_puts(out, "--input-profile auto ");
+    if (!isnan(set->fits_from))
+        phema_strbuf_printf(out, "--from %s ", phema_number_format(&from, set->fits_from));
+}
+
 static enum phema_status print_series(struct phema_json_out *out,
                                       const struct inspect_values *values,
                                       struct phema_series *series,
@@ -60,11 +70,14 @@ static enum phema_status print_series(struct phema_json_out *out,
     size_t n = 0;
     const struct phema_decay_set *unclaimed =
         phema_decays_find_unclaimed(&n, &found.errors.checks.decays);
-    bool finds_profile = n == 1 && unclaimed->fits;
+    struct phema_strbuf profile = {0};
+    if (n == 1 && unclaimed->fits)
+        write_profile(&profile, unclaimed);
     bool asks_whether_raw = series->may_be_raw && !n;
-    if ((found.errors.is_known || finds_profile || asks_whether_raw) && !series->damage)
+    if ((found.errors.is_known || profile.size || asks_whether_raw) && !series->damage)
         cli_write_next(&next, &values->common, series, &values->plan.options.series.checkpoint,
-                       finds_profile, asks_whether_raw);
+                       profile.data ? profile.data : "", asks_whether_raw);
+    phema_strbuf_clear(&profile);
     if (style->is_json)
         inspect_write_series_json(out, style, &found, values->paths.n > 1);
     else

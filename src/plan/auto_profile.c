@@ -118,6 +118,8 @@ static bool explains(struct search *search, const struct rated *best)
 struct finding {
     const char *spec; /* NULL: none */
     const char *why;  /* or the reason why none is */
+    double doubt;     /* phema_series.profile_doubt */
+    const char *from; /* a named time from which on there is one; NULL: unknown */
     struct phema_arena memory;
 };
 
@@ -254,7 +256,14 @@ static enum phema_status find_beside(struct finding *found, const struct phema_s
     } else if (n == 1) {
         phema_strbuf_puts(&why, "the raw parameters beside ");
         phema_decay_set_write(&why, only, bare->unit);
-        status = finish(found, only->fits, &why, err);
+        found->doubt = only->doubt;
+        if (!isnan(only->fits_from)) {
+            struct phema_name_buffer from;
+            found->from = phema_arena_printf(&found->memory, "%s",
+                                             phema_number_format(&from, only->fits_from));
+            phema_strbuf_printf(&why, "; from %s on %s fits", found->from, only->fits);
+        }
+        status = finish(found, found->from ? NULL : only->fits, &why, err);
     } else {
         status = PHEMA_NO;
     }
@@ -285,6 +294,8 @@ static enum phema_status find_profile(struct finding *found,
     if (!status && !found->spec && !is_known)
         status = phema_fail(err, PHEMA_ERR_INPUTS, "%s: %sauto finds no profile: %s", series->root,
                             phema_setting_equals(PHEMA_SET_INPUT_PROFILE), found->why);
+    if (found->from)
+        (void)phema_suggest(err, status, PHEMA_SET_FROM, found->from);
     phema_series_close(series);
     return status;
 }
@@ -348,6 +359,8 @@ PHEMA_FALLIBLE phema_series_open_auto(struct phema_series **out,
         status = phema_series_open(out, options, err);
     if (!status && found.spec)
         status = keep_profile(options, *out, found.spec, err);
+    if (!status)
+        (*out)->profile_doubt = found.doubt;
     if (!status)
         status = add_note(*out, &found, err);
     phema_arena_clear(&found.memory);

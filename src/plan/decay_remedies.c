@@ -236,6 +236,48 @@ static const char *find_class(const struct doctor *doctor, const struct pairs *p
     return best.spec;
 }
 
+/* A half-life that fits the later steps, most of all: the average was warmed up, or began late. */
+static void propose_from(const struct doctor *doctor, struct pairs *pairs,
+                         struct phema_profile *profiles)
+{
+    struct phema_decay_set *set = &pairs->set;
+    struct phema_arena *memory = &doctor->out->memory;
+    struct phema_strbuf text = {0};
+    struct phema_profile ema = {
+        .shape = PHEMA_SHAPE_EMA, .update_every = 1, .half_life = set->half_life};
+    size_t first = set->n;
+    for (size_t k = 0; k < pairs->n; k++) {
+        profiles[k] = ema;
+        profiles[k].t = pairs->ends[k];
+    }
+    while (first > 0 && fits(pairs, profiles, first - 1, first))
+        first--;
+    if (first > 0 && 2 * first <= set->n && set->n - first >= DECAY_LEAST_FITTED) {
+        write_ema(&text, set, doctor->series->unit);
+        set->fits = phema_arena_copy(memory, text.data, text.size);
+        set->fits_from = set->fits ? set->steps[first].from : PHEMA_UNKNOWN;
+    }
+    phema_strbuf_clear(&text);
+}
+
+/* How many times as long as by a profile the average may last, by what was fitted. A usual decay is
+ * not one that lies between others. */
+static double find_doubt(const struct phema_decay_set *set, const struct phema_profile *profile)
+{
+    double fitted = set->half_life, spread = set->half_life_spread, used = profile->half_life;
+    double off = -expm1(-M_LN2 / used); /* 1 - decay */
+    if (set->kind == PHEMA_DECAYS_POWER && profile->shape == PHEMA_SHAPE_POWER) {
+        fitted = set->gamma + 1;
+        spread = set->gamma_spread;
+        used = profile->gamma + 1;
+    } else if (set->kind != PHEMA_DECAYS_STEADY || profile->shape != PHEMA_SHAPE_EMA) {
+        return 0;
+    } else if (fabs(find_usual_off(off) / off - 1) < 1e-6) {
+        spread = 0;
+    }
+    return fmax(fitted < used ? fitted - spread : fitted + spread, used / 2) / used;
+}
+
 void decays_propose(const struct doctor *doctor, struct pairs *pairs)
 {
     struct phema_decay_set *set = &pairs->set;
@@ -251,6 +293,13 @@ void decays_propose(const struct doctor *doctor, struct pairs *pairs)
         set->fits = find_class(doctor, pairs, profiles, spec);
     else if (spec)
         set->fits = spec;
+    if (!set->fits && set->kind == PHEMA_DECAYS_STEADY)
+        propose_from(doctor, pairs, profiles);
+    struct phema_spec *chosen = NULL;
+    struct phema_error unused;
+    if (set->fits && !phema_spec_parse(&chosen, &doctor->out->memory, set->fits, &unused) &&
+        !phema_spec_profile(&profiles[0], chosen, pairs->ends[pairs->n - 1], &unused))
+        set->doubt = find_doubt(set, &profiles[0]);
 }
 
 /* Sets the profiles of the labels as they are after one reset more; false: they have none. */
@@ -351,6 +400,15 @@ static bool find_restart(const struct doctor *doctor, const struct pairs *pairs,
     return use_restart(doctor, pairs, profiles, &best, 0, set->n);
 }
 
+#define COPY_PLACE 0.5 /* of weight that is all new, in the later half of a step */
+
+/* Whether the average is the parameters, or was a copy of them shortly before. */
+static bool is_copy(const struct phema_decay_step *step)
+{
+    return step->fit.state == PHEMA_DECAY_RAW ||
+           (step->is_refuted && decay_keeps_none(step) && step->fit.place > COPY_PLACE);
+}
+
 #define LITTLE_OF_IT 0.01 /* that is left of the copy in the newest average */
 
 /* Where the average was the parameters themselves until it began to look back: says so, and leaves
@@ -362,13 +420,13 @@ static bool explain_late_begin(struct phema_strbuf *text, const struct doctor *d
     const struct phema_decay_set *set = &pairs->set;
     struct phema_decays *out = doctor->out;
     size_t k = 0, end, n_fitted = 0;
-    while (k < set->n && set->steps[k].fit.state == PHEMA_DECAY_RAW)
+    while (k < set->n && is_copy(&set->steps[k]))
         k++;
     for (end = k + 1; end < set->n && !set->steps[end].is_refuted; end++)
         n_fitted += set->steps[end].fit.state == PHEMA_DECAY_FITTED;
     if (!k || !n_fitted)
         return false;
-    struct restart best = find_likeliest(profiles, pairs, k, k), at_file = {.rated = HUGE_VAL};
+    struct restart best = find_likeliest(profiles, pairs, k - 1, k), at_file = {.rated = HUGE_VAL};
     try_restart(&at_file, profiles, pairs, k, pairs->ends[k], best.restarts_count);
     if (at_file.rated <= best.rated + AS_LIKELY) /* both are round times */
         best = at_file;

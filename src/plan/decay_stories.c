@@ -221,10 +221,15 @@ static enum event event_of(const struct phema_decay_step *step, double expected)
     return side == 0 ? NOTHING : side > 0 ? FASTER : SLOWER;
 }
 
+bool decay_keeps_none(const struct phema_decay_step *step)
+{
+    return step->fit.kept.value < fmax(0.1, 3 * step->fit.kept.spread);
+}
+
 static const char *name_faster(const struct phema_decay_set *set, size_t begin, size_t end)
 {
     const struct phema_estimate *first = &set->steps[begin].fit.kept;
-    bool is_none_kept = first->value < fmax(0.1, 3 * first->spread);
+    bool is_none_kept = decay_keeps_none(&set->steps[begin]);
     bool rises = end - begin > 1 && set->steps[end - 1].fit.kept.value > first->value;
     if (begin == 0 && (rises || is_none_kept))
         return "warmed up, or began as a copy,";
@@ -326,6 +331,7 @@ PHEMA_FALLIBLE decay_set_explain(struct phema_decay_set *set, const double *ends
         set->n_fitted += step->fit.state == PHEMA_DECAY_FITTED;
     }
     set->half_life = set->half_life_spread = set->gamma = set->gamma_spread = PHEMA_UNKNOWN;
+    set->fits_from = PHEMA_UNKNOWN;
     choose_kind(set, expected, ends, votes);
     if (set->margin.value < EXCHANGED - 5 * set->margin.spread) {
         set->kind = PHEMA_DECAYS_EXCHANGED;
@@ -431,6 +437,7 @@ const struct phema_field phema_decay_set_fields[] = {
     FIELD(PATH, ALWAYS, "average", name),
     FIELD(PATH, IF_KNOWN, "claimed", claimed),
     FIELD(PATH, IF_KNOWN, "fits", fits),
+    FIELD(NUMBER, IF_KNOWN, "fits_from", fits_from),
     PHEMA_FIELD_NAMED(kinds, "kind", struct phema_decay_set, kind),
     FIELD(NUMBER, ALWAYS, "half_life", half_life),
     FIELD(NUMBER, ALWAYS, "half_life_spread", half_life_spread),

@@ -44,6 +44,9 @@ PHEMA_FALLIBLE decay_set_explain(struct phema_decay_set *set, const double *ends
 /* Sets the refuted steps of a set and whether that contradicts its profile. */
 void decay_set_judge(struct phema_decay_set *set);
 
+/* Whether nothing of the average before it is left after a step. */
+bool decay_keeps_none(const struct phema_decay_step *step);
+
 /* True for most decided steps: then the decay is another one, not only in places. */
 bool decay_set_is_other(const struct phema_decay_set *set);
 

@@ -17,7 +17,9 @@
 /* ---- Weights for the targets of one time ---- */
 
 /* Weights by the published recipe (eq. 151, names as times), evaluated with the true profiles.
- *   labels  all snapshots considered, repeats included */
+ *   labels  all snapshots considered, repeats included; none raw
+ * PHEMA_ERR_INPUTS   by their names they are no averages, or the same ones
+ * PHEMA_ERR_TARGET   nor is a target one */
 static enum phema_status solve_by_labels(struct solver_input *labels,
                                          const struct phema_series *series,
                                          const struct phema_target *targets,
@@ -47,8 +49,17 @@ static enum phema_status solve_by_labels(struct solver_input *labels,
     return phema_weights_evaluate(labels->solutions, &labels->problem, err);
 }
 
+/* Raw parameters have no length in the metric of the published recipe. */
+static bool has_raw(const struct phema_problem *problem)
+{
+    for (size_t k = 0; k < problem->n; k++)
+        if (problem->snapshots[k].shape == PHEMA_SHAPE_RAW)
+            return true;
+    return false;
+}
+
 /* Sets the targets' label errors: the error that the training library's own synthesis makes by
- * believing its labels. */
+ * believing its labels. They stay unknown where it cannot be made. */
 static enum phema_status rate_labels(const struct phema_plan *plan, struct phema_target *targets,
                                      size_t m, struct phema_error *err)
 {
@@ -57,9 +68,14 @@ static enum phema_status rate_labels(const struct phema_plan *plan, struct phema
     enum phema_status status = solver_input_build(&labels, series, plan->motion,
                                                   solver_input_count_used(series, targets[0].time),
                                                   false, targets, m, err);
-    if (!status)
+    bool is_solved = false;
+    if (!status && !has_raw(&labels.problem)) {
         status = solve_by_labels(&labels, series, targets, err);
-    for (size_t j = 0; !status && j < m; j++) {
+        is_solved = !status;
+        if (status == PHEMA_ERR_INPUTS || status == PHEMA_ERR_TARGET)
+            status = PHEMA_OK;
+    }
+    for (size_t j = 0; is_solved && j < m; j++) {
         targets[j].label_profile_error = labels.solutions[j].profile_error;
         targets[j].label_predicted_error = labels.solutions[j].predicted.total;
     }
@@ -115,6 +131,40 @@ static enum phema_status use_exact_weights(struct solver_input *input,
 }
 
 /* The solver has a weight for each snapshot that it sees, the plan one for each snapshot. */
+static void scale_length(struct phema_profile *profile, double factor)
+{
+    if (profile->shape == PHEMA_SHAPE_EMA)
+        profile->half_life *= factor;
+    else if (profile->shape == PHEMA_SHAPE_POWER)
+        profile->gamma = (profile->gamma + 1) * factor - 1;
+}
+
+/* The predicted errors are those of the same weights where the profile is off by its doubt, unless
+ * they are smaller. */
+static enum phema_status rate_doubt(struct solver_input *input, double doubt,
+                                    struct phema_error *err)
+{
+    const struct phema_problem *problem = &input->problem;
+    struct phema_profile *sure = phema_arena_array(&input->memory, problem->n, sizeof(*sure));
+    struct phema_solution *rated = phema_arena_array(&input->memory, problem->m, sizeof(*rated));
+    if (!sure || !rated)
+        return phema_fail_memory(err);
+    memcpy(sure, input->snapshots, problem->n * sizeof(*sure));
+    memcpy(rated, input->solutions, problem->m * sizeof(*rated));
+    for (size_t k = 0; k < problem->n; k++)
+        scale_length(&input->snapshots[k], doubt);
+    enum phema_status status = phema_weights_evaluate(rated, problem, err);
+    for (size_t j = 0; !status && j < problem->m; j++) {
+        struct phema_prediction *predicted = &input->solutions[j].predicted;
+        if (rated[j].predicted.total > predicted->total) {
+            predicted->total = rated[j].predicted.total;
+            predicted->profile = rated[j].predicted.profile;
+        }
+    }
+    memcpy(input->snapshots, sure, problem->n * sizeof(*sure));
+    return status;
+}
+
 static enum phema_status store_solutions(struct phema_plan *plan, const struct solver_input *input,
                                          struct phema_target *targets, struct phema_error *err)
 {
@@ -145,14 +195,11 @@ static enum phema_status solve_input(struct solver_input *input, struct phema_pl
     if (status)
         return status;
     status = use_exact_weights(input, targets, err);
-    if (status)
-        return status;
-    if (!input->has_true_labels) {
+    if (!status && plan->series->profile_doubt > 0)
+        status = rate_doubt(input, plan->series->profile_doubt, err);
+    if (!status && !input->has_true_labels)
         status = rate_labels(plan, targets, input->problem.m, err);
-        if (status)
-            return status;
-    }
-    return store_solutions(plan, input, targets, err);
+    return status ? status : store_solutions(plan, input, targets, err);
 }
 
 /* Targets of one time share the snapshots and so the factorisation. */

@@ -58,8 +58,9 @@ struct terms {
     double rounding_raw[2];
 };
 
+/* before: a row of the checkpoint before, for the instruments; NULL: the terms themselves */
 static struct terms terms_of(const struct phema_decay_rows *rows, const double *weights, size_t k,
-                             size_t i, bool is_instrumented)
+                             size_t i, const double *before)
 {
     const double *e = rows->averages[k], *theta = rows->raws[k];
     const double *fine = rows->fineness, *fine_raw = rows->fineness + rows->n;
@@ -72,8 +73,8 @@ static struct terms terms_of(const struct phema_decay_rows *rows, const double *
         .rounding_raw = {unit * fine_raw[k] * fine_raw[k],
                          unit * fine_raw[k + 1] * fine_raw[k + 1]},
     };
-    terms.z[0] = is_instrumented ? rows->raws[k - 1][i] - e[i] : terms.x[0];
-    terms.z[1] = is_instrumented ? rows->raws[k + 2][i] - rows->raws[k - 1][i] : terms.x[1];
+    terms.z[0] = before ? before[i] - e[i] : terms.x[0];
+    terms.z[1] = before ? rows->raws[k + 2][i] - rows->raws[k - 1][i] : terms.x[1];
     return terms;
 }
 
@@ -156,11 +157,11 @@ static void solve(double b[2], double inverse[2][2], const struct equations *sum
 
 /* Variance of b[0] for errors that differ between elements (White's). */
 static double variance(const struct phema_decay_rows *rows, const double *weights, size_t k,
-                       bool is_instrumented, double inverse[2][2], const double b[2])
+                       const double *before, double inverse[2][2], const double b[2])
 {
     double sum = 0;
     for (size_t i = 0; i < rows->n_elems; i++) {
-        struct terms terms = terms_of(rows, weights, k, i, is_instrumented);
+        struct terms terms = terms_of(rows, weights, k, i, before);
         double left = terms.y - b[0] * terms.x[0] - b[1] * terms.x[1];
         double influence =
             terms.weight * (inverse[0][0] * terms.z[0] + inverse[0][1] * terms.z[1]) * left;
@@ -177,14 +178,16 @@ static const struct phema_estimate no_estimate = NO_ESTIMATE;
 const struct phema_decay_interval phema_decay_unknown = {
     .kept = NO_ESTIMATE, .place = PHEMA_UNKNOWN, .plain = NO_ESTIMATE, .instrumented = NO_ESTIMATE};
 
-/* place: NULL, or out */
+/* place: NULL, or out
+ * before: as in terms_of */
 static struct phema_estimate estimate(double *place, const struct phema_decay_rows *rows,
-                                      const double *weights, size_t k, bool is_instrumented)
+                                      const double *weights, size_t k, const double *before)
 {
+    bool is_instrumented = before != NULL;
     struct equations sums = {.fourth = 0};
     double inverse[2][2], rough[2], b[2];
     for (size_t i = 0; i < rows->n_elems; i++) {
-        struct terms terms = terms_of(rows, weights, k, i, is_instrumented);
+        struct terms terms = terms_of(rows, weights, k, i, before);
         add_terms(&sums, &terms, is_instrumented);
     }
     double square = sums.zx[0][0];
@@ -202,7 +205,7 @@ static struct phema_estimate estimate(double *place, const struct phema_decay_ro
         *place = b[1];
     /* roundings of two checkpoints may be the same: then they cancel, and nothing is to be taken
      * away */
-    double spread = sqrt(variance(rows, weights, k, is_instrumented, inverse, b));
+    double spread = sqrt(variance(rows, weights, k, before, inverse, b));
     spread = hypot(spread, b[0] - rough[0]);
     return is_instrumented && !(spread <= WIDEST) ? no_estimate
                                                   : (struct phema_estimate){1 - b[0], spread};
@@ -238,7 +241,7 @@ static double place_from_copy(const struct phema_decay_rows *rows, const double 
 {
     double both = 0, square = 0;
     for (size_t i = 0; i < rows->n_elems; i++) {
-        struct terms terms = terms_of(rows, weights, k, i, false);
+        struct terms terms = terms_of(rows, weights, k, i, NULL);
         double rounding = terms.weight * terms.rounding_raw[0];
         both += terms.weight * terms.y * terms.x[1] - rounding;
         square += terms.weight * terms.x[1] * terms.x[1] - 2 * rounding;
@@ -273,9 +276,11 @@ static void fit_interval(struct phema_decay_interval *out, const struct phema_de
         out->kept = (struct phema_estimate){0, error};
         return;
     }
-    out->plain = estimate(&out->place, rows, weights, k, false);
+    out->plain = estimate(&out->place, rows, weights, k, NULL);
     if (k > 0 && k + 2 < rows->n)
-        out->instrumented = estimate(NULL, rows, weights, k, true);
+        out->instrumented = estimate(NULL, rows, weights, k, rows->raws[k - 1]);
+    if (k > 0 && k + 2 < rows->n && isnan(out->instrumented.value))
+        out->instrumented = estimate(NULL, rows, weights, k, rows->averages[k - 1]);
     if (isnan(out->plain.value) && k > 0 && out[-1].state == PHEMA_DECAY_RAW)
         out->place = place_from_copy(rows, weights, k);
     if (isnan(out->plain.value))

@@ -166,6 +166,25 @@ static void finds_the_decay(void **state)
         }
 }
 
+/* Where half is kept, the raw parameters before are no instruments for a walk. */
+static void finds_a_half_life_of_one_interval(void **state)
+{
+    (void)state;
+    static struct files files;
+    for (unsigned jitters = 0; jitters < 2; jitters++) {
+        struct training training = {.motion = WALK,
+                                    .jitter = jitters ? 0.05 : 0,
+                                    .apart = 100,
+                                    .decay = exp2(-0.01),
+                                    .digits = 24};
+        make_files(&files, &training, 5);
+        for (size_t k = 1; k + 2 < N_TIMES; k++) {
+            assert_int_equal(files.found[k].state, PHEMA_DECAY_FITTED);
+            assert_near(files.found[k].instrumented.value, 0.5, 0.1);
+        }
+    }
+}
+
 /* An honest series of any kind; the generator chooses. */
 static struct training choose_training(uint64_t *random)
 {
@@ -329,10 +348,16 @@ static void finds_exchanged_sets(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(finds_the_decay),         cmocka_unit_test(honest_series_are_never_accused),
-    cmocka_unit_test(jitter_alone_is_unclear), cmocka_unit_test(parameters_that_stay_tell_nothing),
-    cmocka_unit_test(refutes_another_decay),   cmocka_unit_test(finds_a_restart),
-    cmocka_unit_test(finds_frozen_averages),   cmocka_unit_test(finds_averages_that_are_raw),
-    cmocka_unit_test(follows_a_counter),       cmocka_unit_test(finds_exchanged_sets),
+    cmocka_unit_test(finds_the_decay),
+    cmocka_unit_test(honest_series_are_never_accused),
+    cmocka_unit_test(jitter_alone_is_unclear),
+    cmocka_unit_test(parameters_that_stay_tell_nothing),
+    cmocka_unit_test(refutes_another_decay),
+    cmocka_unit_test(finds_a_restart),
+    cmocka_unit_test(finds_frozen_averages),
+    cmocka_unit_test(finds_averages_that_are_raw),
+    cmocka_unit_test(follows_a_counter),
+    cmocka_unit_test(finds_exchanged_sets),
+    cmocka_unit_test(finds_a_half_life_of_one_interval),
 };
 TEST_GROUP(tests)

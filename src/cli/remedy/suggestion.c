@@ -151,7 +151,7 @@ void cli_suggest_word(struct phema_error *err, const struct cli_line *line, int 
 
 void cli_write_next(struct phema_strbuf *out, const struct cli_common *common,
                     const struct phema_series *series,
-                    const struct phema_checkpoint_options *checkpoint, bool finds_profile,
+                    const struct phema_checkpoint_options *checkpoint, const char *options,
                     bool asks_whether_raw)
 {
     bool is_raw = asks_whether_raw || phema_series_is_raw(series);
@@ -163,8 +163,8 @@ void cli_write_next(struct phema_strbuf *out, const struct cli_common *common,
                             asks_whether_raw ? "--input-profile raw " : "", n_merged, n_merged);
     else
         phema_strbuf_puts(out, "posthoc-ema synth --sigma-rel 0.05:0.25:0.05 ");
-    phema_strbuf_printf(out, "%s%s%s", finds_profile ? "--input-profile auto " : "",
-                        common->repeated_options, *common->repeated_options ? " " : "");
+    phema_strbuf_printf(out, "%s%s%s", options, common->repeated_options,
+                        *common->repeated_options ? " " : "");
     if (series->key_to_choose && !is_raw) {
         phema_strbuf_puts(out, "--key ");
         phema_strbuf_put_word(out, series->key_to_choose);
