@@ -130,6 +130,23 @@ static enum phema_status check_listed(struct shard_index *index,
     return PHEMA_OK;
 }
 
+/* Finds the tensors of a shard whose kinds are not read; whoever needs them refuses the checkpoint.
+ * false: the index lists none of them for this shard. */
+static bool find_unread(struct shard_index *index, const struct phema_checkpoint *checkpoint,
+                        size_t first, size_t number)
+{
+    bool has_any = false;
+    for (size_t i = first; i < checkpoint->n_unread; i++) {
+        const struct phema_unread *unread = &checkpoint->unread[i];
+        size_t row = 0;
+        if (!name_table_find(&row, &index->row_names, unread->name, unread->name_size) ||
+            index->rows[row].shard != number)
+            continue;
+        index->rows[row].is_found = has_any = true;
+    }
+    return has_any;
+}
+
 /* The format of a shard of torch.save; NULL: all others are read as safetensors. */
 static const struct phema_format *torch_format(struct phema_span content)
 {
@@ -162,14 +179,15 @@ static enum phema_status read_shard(struct phema_checkpoint *checkpoint, struct 
                                     struct phema_error *err)
 {
     const struct shard *shard = &index->shards[number];
-    size_t first = checkpoint->n_tensors;
+    size_t first = checkpoint->n_tensors, first_unread = checkpoint->n_unread;
     enum phema_status status =
         checkpoint_add_relative(checkpoint, shard->name, shard->name_size, err);
     if (status)
         return status;
     status = list_shard(checkpoint, number == 0, options, err);
     /* else an index could have one file read once for each way to spell its name */
-    if (!status && checkpoint->n_tensors == first)
+    if (!status && !find_unread(index, checkpoint, first_unread, number) &&
+        checkpoint->n_tensors == first)
         return phema_fail(err, PHEMA_ERR_FILE,
                           "holds no tensor, expected those that the index lists");
     return status ? status : check_listed(index, checkpoint, first, number, err);
