@@ -9,7 +9,8 @@
 #include "phema/setting.h"
 #include "twins.h"
 
-#define LEAST_ITEMS 4 /* of a list that no name calls averages */
+#define LEAST_CALLED 2 /* items of a list whose name calls them averages */
+#define LEAST_ITEMS  4 /* of another one */
 
 /* Items of a list: all names but for the number behind. */
 struct items {
@@ -45,7 +46,7 @@ static int compare_shapes(const void *a, const void *b)
 }
 
 /* Whether each item has the shape of a parameter of its own, most parameters have an item, and no set
- * beside the list is called the average. Without memory: no list. */
+ * beside the list is called the average. Without memory: no list, and a failed arena. */
 static bool is_list_of_parameters(const struct phema_checkpoint *checkpoint,
                                   const struct items *items, struct phema_arena *arena)
 {
@@ -64,7 +65,7 @@ static bool is_list_of_parameters(const struct phema_checkpoint *checkpoint,
                 return false;
         }
     }
-    if (n_items < LEAST_ITEMS || 2 * n_items < n_others)
+    if (n_items < (says_average(items->key) ? LEAST_CALLED : LEAST_ITEMS) || 2 * n_items < n_others)
         return false;
     qsort(listed, n_items, sizeof(struct phema_tensor *), compare_shapes);
     qsort(others, n_others, sizeof(struct phema_tensor *), compare_shapes);
@@ -109,12 +110,11 @@ PHEMA_FALLIBLE nameless_find(const char **key, struct phema_arena *arena,
     struct items items;
     bool is_called = false;
     *key = NULL;
-    if (!find_list(&items, &is_called, arena, checkpoint) || !is_called ||
-        is_optimizer_state((const char *)items.stem.data, items.stem.size) ||
-        !is_list_of_parameters(checkpoint, &items, arena))
-        return PHEMA_OK;
-    *key = phema_arena_copy(arena, (const char *)items.key.data, items.key.size);
-    return *key ? PHEMA_OK : phema_fail_memory(err);
+    if (find_list(&items, &is_called, arena, checkpoint) && is_called &&
+        !is_optimizer_state((const char *)items.stem.data, items.stem.size) &&
+        is_list_of_parameters(checkpoint, &items, arena))
+        *key = phema_arena_copy(arena, (const char *)items.key.data, items.key.size);
+    return arena->is_failed ? phema_fail_memory(err) : PHEMA_OK;
 }
 
 PHEMA_FALLIBLE nameless_check(const struct candidate_list *candidates,
@@ -123,9 +123,10 @@ PHEMA_FALLIBLE nameless_check(const struct candidate_list *candidates,
 {
     struct items items;
     bool is_called = false;
-    if (candidates->asks_for_raw || options->needs_no_profiles ||
-        !find_list(&items, &is_called, candidates->arena, checkpoint))
+    if (candidates->asks_for_raw || options->needs_no_profiles)
         return PHEMA_OK;
+    if (!find_list(&items, &is_called, candidates->arena, checkpoint))
+        return candidates->arena->is_failed ? phema_fail_memory(err) : PHEMA_OK;
     struct phema_name_buffer key;
     (void)phema_name_escape(&key, (const char *)items.key.data, items.key.size);
     return phema_fail(

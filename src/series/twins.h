@@ -165,7 +165,8 @@ PHEMA_FALLIBLE nameless_find(const char **key, struct phema_arena *arena,
                              const struct phema_checkpoint *checkpoint, struct phema_error *err);
 
 /* Refuses a checkpoint without twins whose averages are a list without names, where profiles matter.
- * PHEMA_ERR_INPUTS */
+ * PHEMA_ERR_INPUTS
+ * PHEMA_ERR_RESOURCE  no memory */
 PHEMA_FALLIBLE nameless_check(const struct candidate_list *candidates,
                               const struct phema_series_options *options,
                               const struct phema_checkpoint *checkpoint, struct phema_error *err);

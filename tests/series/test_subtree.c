@@ -99,6 +99,26 @@ static void an_optimizer_marks_a_training_state(void **state)
           NULL, "state.model", "'state.model'");
 }
 
+/* Else the averages would be taken for raw parameters. */
+static void without_memory_no_list_of_averages_is_overlooked(void **state)
+{
+    (void)state;
+    char *path = MAKE("file", NESTED("\5", "model")
+                                  TEXT("\3", "ema") "}(" TEXT("\6", "shadow") "](" FLOATS "eu");
+    struct phema_error err = {0};
+    struct phema_checkpoint *checkpoint = NULL;
+    assert_ok(phema_checkpoint_open(&checkpoint, path, NULL, &err), &err);
+    struct phema_arena arena = {.is_failed = true};
+    struct candidate_list scan = {
+        .arena = &arena, .layout = &layout_lightning, .asks_for_raw = true};
+    struct subtree subtree;
+    assert_fails(subtree_choose(&subtree, &scan, NULL, checkpoint, &err), PHEMA_ERR_RESOURCE, &err,
+                 "out of memory");
+    phema_arena_clear(&arena);
+    phema_checkpoint_close(checkpoint);
+    free(path);
+}
+
 static void a_requested_key_is_used(void **state)
 {
     (void)state;
@@ -230,6 +250,7 @@ static void files_of_a_series_have_one_structure(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(averages_are_preferred),
     cmocka_unit_test(an_optimizer_marks_a_training_state),
+    cmocka_unit_test(without_memory_no_list_of_averages_is_overlooked),
     cmocka_unit_test(a_requested_key_is_used),
     cmocka_unit_test(optimizers_are_known_by_their_names),
     cmocka_unit_test(widths_and_averages_match_in_number),
