@@ -269,7 +269,8 @@ static size_t find_group_end(const struct view *views, size_t n, size_t begin)
     return end;
 }
 
-/* How many views of a group are looked at: where there are many, none below an item, or none. */
+/* How many views of a group are looked at: of many, the first ones below items as far as there is room.
+ * None where the others are too many. */
 static size_t count_seen(const struct view *views, size_t n)
 {
     while (n > MOST_IN_GROUP && views[n - 1].is_deep)
