@@ -269,7 +269,7 @@ static size_t find_group_end(const struct view *views, size_t n, size_t begin)
     return end;
 }
 
-/* How many views of a group are looked at: of many, the first ones below items as far as there is room.
+/* How many views of a group are looked at: of many, as many of the first ones below items as are compared.
  * None where the others are too many. */
 static size_t count_seen(const struct view *views, size_t n)
 {
