@@ -27,6 +27,7 @@ struct phema_family {
     phema_quad rate;                 /* exponential, ramped */
     phema_quad turn;                 /* ramped: rate turn = power; on its clock */
     phema_quad ramp;                 /* ramped: of the profile */
+    phema_quad step;                 /* how wide a peak is: 1, or the length of a raw profile */
     uint64_t every;                  /* power: update_every, at least 1 */
     phema_quad reset;                /* all forms: F = 0 before; 0: never */
     const struct phema_betas *betas; /* table: borrowed */
@@ -67,6 +68,7 @@ struct phema_local {
     phema_quad from, to; /* of the interval, counted from the origin */
     phema_quad span;     /* cosine: of the whole profile */
     phema_quad length;   /* of the interval */
+    phema_quad step;     /* of the family */
     phema_quad decay;    /* F(l; u) */
 };
 /* decay: F(l; u) */
@@ -74,7 +76,7 @@ struct phema_local phema_family_local(const struct phema_family *family, phema_q
                                       phema_quad decay);
 
 /* Integrals over the interval (docs/numerics.md, section 4); p is the density, dF/dt. The density
- * of a raw profile is one unit of time wide. A density that begins like a square root is constant
+ * of a raw profile is one step wide. A density that begins like a square root is constant
  * within the first unit. */
 phema_quad phema_local_single(const struct phema_local *a, struct phema_quadrature *rule);
 phema_quad phema_local_both(const struct phema_local *a, const struct phema_local *b,

@@ -56,9 +56,9 @@ struct phema_profile {
     uint64_t update_every; /* power: [steps], 0 means 1 */
     const char *label;     /* for messages: a file's name; borrowed */
     enum phema_shape shape;
-    double half_life;                /* ema, ramped: [time] */
-    double ramp;                     /* ramped: > 0 */
-    double length;                   /* window, cosine, minus-sqrt: [time], at most t */
+    double half_life; /* ema, ramped: [time] */
+    double ramp;      /* ramped: > 0 */
+    double length;    /* window, cosine, minus-sqrt: [time], at most t; raw: of a step, 0 is 1 */
     const struct phema_betas *betas; /* table: borrowed */
     /* power, EMA, ramped, table: at the time reset the average became a copy of the parameters
      * (0: never), so that F = 0 before; its steps count from origin, 0 or at most reset. A

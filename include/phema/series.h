@@ -177,6 +177,7 @@ struct phema_series {
     bool leaves_out_raw;   /* of averages: files of their own, or a part of each file */
     size_t n_sampled_with; /* samples are chosen as for so many snapshots; 0: for n */
     const char *unit;      /* of times: "steps", "images", ... */
+    double step;           /* [unit] of the training, at most 1 */
     bool is_unit_of_names; /* words in the names say it, and nothing else does */
     double (*clock)(double named_time); /* NULL: named times are times */
     double named_ahead;                 /* posthoc-ema: named time minus time */

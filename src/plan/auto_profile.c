@@ -42,7 +42,8 @@ struct alone {
 static void rate_shapes(struct alone *alone)
 {
     struct phema_profile ema = {.shape = PHEMA_SHAPE_EMA, .update_every = 1};
-    struct phema_profile growing = {.update_every = 1}, raw = {.shape = PHEMA_SHAPE_RAW};
+    struct phema_profile growing = {.update_every = 1},
+                         raw = {.shape = PHEMA_SHAPE_RAW, .length = alone->search.series->step};
     struct phema_error impossible;
     alone->likelihood = -HUGE_VAL;
     alone->others = search_rate_shape(&alone->search, raw, MOST_TIMES);

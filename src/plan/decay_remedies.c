@@ -260,8 +260,8 @@ static void propose_from(const struct doctor *doctor, struct pairs *pairs,
     phema_strbuf_clear(&text);
 }
 
-/* How many times as long as by a profile the average may last, by what was fitted. A usual decay is
- * not one that lies between others. */
+/* How many times as long as by a profile the average may last, by what was fitted. Half of the spread is
+ * what trainings of known profiles were off. A usual decay is not one that lies between others. */
 static double find_doubt(const struct phema_decay_set *set, const struct phema_profile *profile)
 {
     double fitted = set->half_life, spread = set->half_life_spread, used = profile->half_life;
@@ -270,12 +270,15 @@ static double find_doubt(const struct phema_decay_set *set, const struct phema_p
         fitted = set->gamma + 1;
         spread = set->gamma_spread;
         used = profile->gamma + 1;
+        if (profile->gamma == 0) /* the plain mean */
+            return 0;
     } else if (set->kind != PHEMA_DECAYS_STEADY || profile->shape != PHEMA_SHAPE_EMA) {
         return 0;
     } else if (fabs(find_usual_off(off) / off - 1) < 1e-6) {
         spread = 0;
     }
-    return fmax(fitted < used ? fitted - spread : fitted + spread, used / 2) / used;
+    spread *= fitted < used ? -0.5 : 0.5;
+    return fmax(fitted + spread, used / 2) / used;
 }
 
 void decays_propose(const struct doctor *doctor, struct pairs *pairs)

@@ -2,6 +2,7 @@
 /* plan.c - targets and weights for a series. */
 #include "phema/plan.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -156,10 +157,12 @@ static enum phema_status rate_doubt(struct solver_input *input, double doubt,
     enum phema_status status = phema_weights_evaluate(rated, problem, err);
     for (size_t j = 0; !status && j < problem->m; j++) {
         struct phema_prediction *predicted = &input->solutions[j].predicted;
-        if (rated[j].predicted.total > predicted->total) {
-            predicted->total = rated[j].predicted.total;
-            predicted->profile = rated[j].predicted.profile;
-        }
+        double before = predicted->total, total = rated[j].predicted.total;
+        if (!(total > before))
+            continue;
+        predicted->total = predicted->doubt = total;
+        predicted->paper_weights = /* the same profiles are wrong for these */
+            hypot(predicted->paper_weights, sqrt(total * total - before * before));
     }
     memcpy(input->snapshots, sure, problem->n * sizeof(*sure));
     return status;

@@ -49,6 +49,7 @@ static void write_remedy(struct phema_strbuf *out, const struct phema_plan *plan
     const struct phema_series *series = plan->series;
     const struct phema_prediction *predicted = &target->solution.predicted;
     bool is_rounding = predicted->rounding > predicted->profile;
+    bool is_doubt = predicted->doubt > 2 * hypot(predicted->profile, predicted->rounding);
     if (target->mix.n_fits && target->r_squared < LEAST_R_SQUARED)
         phema_strbuf_printf(out,
                             "the snapshots do not lie on a line: R^2 %.2f; choose a window in "
@@ -58,7 +59,10 @@ static void write_remedy(struct phema_strbuf *out, const struct phema_plan *plan
         phema_strbuf_puts(out,
                           "the snapshots scatter around the line, and it goes far beyond them; "
                           "choose an earlier time or a longer window");
-    if (target->mix.n_fits)
+    else if (is_doubt)
+        phema_strbuf_printf(out, "the profile that was found may be off; give the true one by %s",
+                            phema_setting_dashed(PHEMA_SET_INPUT_PROFILE));
+    if (target->mix.n_fits || is_doubt)
         return;
     double narrowest = HUGE_VAL;
     for (size_t k = 0; k < series->n; k++)
@@ -371,6 +375,7 @@ const struct phema_field phema_prediction_fields[] = {
     FIELD(NUMBER, ALWAYS, "paper_weights", paper_weights),
     FIELD(NUMBER, IF_ABOVE_0, "initial", initial),
     FIELD(NUMBER, IF_ABOVE_0, "scatter", scatter),
+    FIELD(NUMBER, IF_ABOVE_0, "doubt", doubt),
     {0},
 };
 

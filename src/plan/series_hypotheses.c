@@ -195,8 +195,9 @@ static void try_widths(struct search *search, const struct phema_profile *widths
         explain_widths(search, n);
 }
 
-/* Sets a profile to the next usual one, which keeps its end; false: there are no more. */
-static bool set_usual(struct phema_profile *profile, size_t index)
+/* Sets a profile to the next usual one, which keeps its end; false: there are no more.
+ *   step  of the series */
+static bool set_usual(struct phema_profile *profile, size_t index, double step)
 {
     struct phema_profile usual = {.t = profile->t, .update_every = profile->update_every};
     struct phema_error ignored;
@@ -205,6 +206,7 @@ static bool set_usual(struct phema_profile *profile, size_t index)
         return false;
     if (index == n_widths + n_decays) {
         usual.shape = PHEMA_SHAPE_RAW;
+        usual.length = step;
     } else if (index >= n_widths) {
         usual.shape = PHEMA_SHAPE_EMA;
         usual.half_life = -M_LN2 / log(usual_decays[index - n_widths]);
@@ -221,7 +223,7 @@ static void try_usual(struct search *search, struct phema_profile *widths, size_
 {
     for (size_t i = from; i < n; i++) {
         struct phema_profile given = widths[i];
-        for (size_t u = 0; !search->status && set_usual(&widths[i], u); u++) {
+        for (size_t u = 0; !search->status && set_usual(&widths[i], u, search->series->step); u++) {
             if (n_more)
                 try_usual(search, widths, n, i + 1, n_more - 1);
             else

@@ -6,7 +6,7 @@
 #include <string.h>
 
 const struct phema_prediction unknown_prediction = {
-    PHEMA_UNKNOWN, PHEMA_UNKNOWN, PHEMA_UNKNOWN, PHEMA_UNKNOWN, 0, 0};
+    PHEMA_UNKNOWN, PHEMA_UNKNOWN, PHEMA_UNKNOWN, PHEMA_UNKNOWN, 0, 0, 0};
 
 size_t solver_input_count_until(const struct phema_series *series, double time)
 {

@@ -43,6 +43,8 @@ static enum phema_status set_parts(struct phema_target *target, struct phema_pla
     for (size_t i = 0; i < n; i++) {
         own[i] = parts[i];
         own[i].label = target_label;
+        if (own[i].shape == PHEMA_SHAPE_RAW)
+            own[i].length = plan->series->step;
     }
     target->mix.parts = own;
     target->mix.n_parts = n;

@@ -28,8 +28,10 @@ static phema_quad ln_2(void)
 
 struct phema_family phema_family_of(const struct phema_profile *profile)
 {
-    struct phema_family family = {
-        .every = 1, .reset = (phema_quad)profile->reset, .origin = (phema_quad)profile->origin};
+    struct phema_family family = {.every = 1,
+                                  .step = 1,
+                                  .reset = (phema_quad)profile->reset,
+                                  .origin = (phema_quad)profile->origin};
     phema_quad begin = (phema_quad)profile->t - (phema_quad)profile->length;
     switch (profile->shape) {
     case PHEMA_SHAPE_POWER:
@@ -62,6 +64,7 @@ struct phema_family phema_family_of(const struct phema_profile *profile)
         break;
     case PHEMA_SHAPE_RAW:
         family.form = PHEMA_FAMILY_RAW;
+        family.step = profile->length > 0 ? (phema_quad)profile->length : 1;
         break;
     case PHEMA_SHAPE_TABLE:
         family.form = PHEMA_FAMILY_TABLE;
@@ -75,7 +78,7 @@ bool phema_family_equals(const struct phema_family *a, const struct phema_family
 {
     return a->form == b->form && a->power == b->power && a->origin == b->origin &&
            a->end == b->end && a->rate == b->rate && a->turn == b->turn && a->every == b->every &&
-           a->betas == b->betas && a->reset == b->reset;
+           a->betas == b->betas && a->reset == b->reset && a->step == b->step;
 }
 
 size_t phema_family_breaks(const struct phema_family *family,
@@ -139,6 +142,7 @@ struct phema_local phema_family_local(const struct phema_family *family, phema_q
                                 .to = u - family->origin,
                                 .span = family->end - family->origin,
                                 .length = u - l,
+                                .step = family->step,
                                 .decay = decay};
     if (family->form == PHEMA_FAMILY_RAMPED)
         local.form = local.to <= family->turn ? PHEMA_FAMILY_POWER : PHEMA_FAMILY_EXPONENTIAL;
@@ -468,17 +472,17 @@ static phema_quad densities_power_exponential(const struct phema_local *power,
                 power->decay * exponential->decay * phema_phi(power->power, k * power->from));
 }
 
-/* From this rate on the density at the end is no longer that of the unit of time that a raw profile is
- * wide: such averages would count as equal to it. */
+/* From this rate on the density at the end is no longer that of the step that a raw profile is wide:
+ * such averages would count as equal to it. */
 #define FAST ((phema_quad)0.5)
 
-/* p at the end of the interval, where a raw profile has all of its weight */
-static phema_quad density_at_end(const struct phema_local *local)
+/* p at the end of the interval, where a raw profile has all of its weight in a step */
+static phema_quad density_at_end(const struct phema_local *local, phema_quad step)
 {
     if (local->form == PHEMA_FAMILY_RAW)
-        return 1;
-    if (is_exponential(local) && local->rate >= FAST)
-        return 1 - phema_quad_exp(-local->rate);
+        return 1 / (local->step > step ? local->step : step);
+    if (is_exponential(local) && local->rate * step >= FAST)
+        return (1 - phema_quad_exp(-local->rate * step)) / step;
     return local->is_zero ? 0 : density_at(local, local->length);
 }
 
@@ -486,9 +490,9 @@ phema_quad phema_local_densities(const struct phema_local *a, const struct phema
                                  struct phema_quadrature *rule)
 {
     if (a->form == PHEMA_FAMILY_RAW)
-        return density_at_end(b);
+        return density_at_end(b, a->step);
     if (b->form == PHEMA_FAMILY_RAW)
-        return density_at_end(a);
+        return density_at_end(a, b->step);
     if (a->is_zero || b->is_zero)
         return 0;
     if (is_exponential(a) && is_exponential(b))

@@ -40,7 +40,7 @@ struct counter {
 struct counted {
     struct candidate *candidate;
     double values[MOST_COUNTERS]; /* NaN: the file has none */
-    double epoch;                 /* likewise */
+    double epoch, batches;        /* likewise */
 };
 
 /* Of a scheduler, an early stop or a loader, which count otherwise. */
@@ -102,7 +102,7 @@ static bool rank_of(size_t *rank, unsigned *dots, const char *name, size_t size)
 struct counter_list {
     struct counter items[MOST_COUNTERS];
     size_t n;
-    const char *epochs; /* the value that counts these; NULL: none does */
+    const char *epochs, *batches; /* what counts these; NULL: nothing does */
 };
 
 static bool add_counter(struct counter_list *list, struct phema_arena *arena, const char *name,
@@ -163,6 +163,25 @@ static bool find_epochs(struct counter_list *list, struct phema_arena *arena,
     return true;
 }
 
+/* Batches so far, as layers and optimizers count them in tensors of one element. */
+static bool find_batches(struct counter_list *list, struct phema_arena *arena,
+                         const struct phema_checkpoint *checkpoint)
+{
+    const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
+    for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint) && !list->batches; i++) {
+        const char *last = memrchr(tensors[i].name, '.', tensors[i].name_size);
+        size_t size = last ? tensors[i].name_size - (size_t)(last - tensors[i].name) : 0;
+        if (tensors[i].n_elems != 1 || !size ||
+            !(phema_bytes_are(last, size, ".num_batches_tracked") ||
+              phema_bytes_are(last, size, ".step")))
+            continue;
+        list->batches = phema_arena_copy(arena, tensors[i].name, tensors[i].name_size);
+        if (!list->batches)
+            return false;
+    }
+    return true;
+}
+
 static double count(const struct phema_checkpoint *checkpoint, const char *name)
 {
     double value = snapshot_metadata_value(checkpoint, name);
@@ -189,13 +208,15 @@ static enum phema_status read_counters(struct counted *out, struct counter_list 
         return status;
     if (phema_checkpoint_metadatum(checkpoint, "posthoc_ema.provenance"))
         candidates_leave_out(candidates, out->candidate, CANDIDATE_IS_OUTPUT);
-    else if (list->n == 0 && !list->epochs &&
+    else if (list->n == 0 && !list->epochs && !list->batches &&
              (!list_counters(list, candidates->arena, checkpoint, takes_nameless) ||
-              !find_epochs(list, candidates->arena, checkpoint)))
+              !find_epochs(list, candidates->arena, checkpoint) ||
+              !find_batches(list, candidates->arena, checkpoint)))
         status = phema_fail_memory(err);
     for (size_t c = 0; c < list->n && !status; c++)
         out->values[c] = count(checkpoint, list->items[c].name);
     out->epoch = list->epochs ? count(checkpoint, list->epochs) : PHEMA_UNKNOWN;
+    out->batches = list->batches ? count(checkpoint, list->batches) : PHEMA_UNKNOWN;
     phema_checkpoint_close(checkpoint);
     return status;
 }
@@ -376,24 +397,36 @@ static enum phema_status place_extra(struct candidate_list *candidates,
     return status;
 }
 
+/* Whether the batches of all files are to each other as their numbers and 1, after as many in each. */
+static bool are_batches_one_less(const struct counted *counted, size_t n)
+{
+    double first = counted[0].candidate->named_time + 1;
+    for (size_t i = 0; i < n; i++)
+        if (!(counted[i].batches * first ==
+              counted[0].batches * (counted[i].candidate->named_time + 1)))
+            return false;
+    return n > 2 && counted[0].batches > 0;
+}
+
 /* Names that count from 0 are those of a first epoch or file, whose training has begun.
- *   epochs  the number inside that is one more than that of the name in all files, or NULL */
+ *   inside, says  a number inside all files that says so in the middle of such a series; or NULL */
 static enum phema_status count_from_one(struct candidate_list *candidates, struct counted *counted,
-                                        size_t n, const char *epochs, struct phema_error *err)
+                                        size_t n, const char *inside, const char *says,
+                                        struct phema_error *err)
 {
     struct phema_name_buffer name;
     const struct candidate *first = counted[0].candidate;
     const char *text = (const char *)first->time_text.data;
     const char *unit = text ? name_unit(first->base, (size_t)(text - first->base)) : NULL;
-    if ((first->named_time > 0 && !epochs) || n < 2 || (unit && strcmp(unit, "epochs") != 0))
+    if ((first->named_time > 0 && !inside) || n < 2 || (unit && strcmp(unit, "epochs") != 0))
         return PHEMA_OK;
     const char *base = phema_name_show(&name, first->base);
     candidates->times_note = phema_arena_printf(
         candidates->arena,
-        epochs && first->named_time > 0
-            ? "times: the numbers in the names and 1 ('%s'), since '%s' inside is one more"
+        inside && first->named_time > 0
+            ? "times: the numbers in the names and 1 ('%s'), since '%s' inside %s"
             : "times: the numbers in the names and 1, since they count from 0 ('%s')",
-        base, epochs);
+        base, inside, says);
     for (size_t i = 0; i < n; i++)
         counted[i].candidate->named_time += 1;
     return candidates->times_note ? PHEMA_OK : phema_fail_memory(err);
@@ -452,7 +485,8 @@ enum phema_status counters_apply(struct candidate_list *candidates, bool counts_
     if (n)
         qsort(counted, n, sizeof(*counted), compare_times);
     bool takes_nameless = !vague && !counts_steps && are_successive(counted, n);
-    for (size_t i = 0; i < n && !status && (i == 0 || list.n || list.epochs); i++, n_read++)
+    for (size_t i = 0; i < n && !status && (i == 0 || list.n || list.epochs || list.batches);
+         i++, n_read++)
         status = read_counters(&counted[i], &list, candidates, takes_nameless, options, err);
     for (size_t i = 0; i < n_extra && !status && list.n; i++) {
         struct phema_error ignored = {0}; /* it need not be a checkpoint */
@@ -479,7 +513,12 @@ enum phema_status counters_apply(struct candidate_list *candidates, bool counts_
                             counted[0].epoch > counted[0].candidate->named_time;
         if (counts_epochs)
             candidates->unit_inside = "epochs";
-        status = count_from_one(candidates, counted, n, are_one_less ? list.epochs : NULL, err);
+        bool counts_batches = n_read == n && list.batches && are_batches_one_less(counted, n);
+        status = count_from_one(candidates, counted, n,
+                                are_one_less     ? list.epochs
+                                : counts_batches ? list.batches
+                                                 : NULL,
+                                are_one_less ? "is one more" : "grows with them", err);
     }
     if (vague)
         *vague = best == list.n;

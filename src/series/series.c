@@ -105,6 +105,26 @@ static const char *find_named_unit(const struct candidate_list *candidates)
     return unit ? unit : candidates->unit_inside;
 }
 
+#define FEW_STEPS 5.0 /* nobody stores checkpoints so often */
+#define A_STEP    100.0
+
+/* Whatever times count, a step is short beside the time between two snapshots: the noise of raw
+ * parameters is that of a step, not of a whole epoch. */
+static void find_step(struct phema_series *series)
+{
+    size_t n_times = 1;
+    for (size_t k = 1; k < series->n; k++)
+        n_times += series->snapshots[k].time > series->snapshots[k - 1].time;
+    double first = n_times > 1 ? series->snapshots[0].time : 0;
+    double apart =
+        (series->snapshots[series->n - 1].time - first) / (double)(n_times > 1 ? n_times - 1 : 1);
+    bool counts_steps = strcmp(series->unit, "steps") == 0 && apart > FEW_STEPS;
+    series->step = counts_steps ? 1 : fmin(1, apart / A_STEP);
+    for (size_t k = 0; k < series->n; k++)
+        if (series->snapshots[k].profile.shape == PHEMA_SHAPE_RAW)
+            series->snapshots[k].profile.length = series->step;
+}
+
 static enum phema_status finish(struct series_builder *builder, struct phema_error *err)
 {
     struct phema_series *series = builder->series;
@@ -138,6 +158,7 @@ static enum phema_status finish(struct series_builder *builder, struct phema_err
             snapshot->rounding = rounding;
         series->has_profiles = series->has_profiles && snapshot->kind;
     }
+    find_step(series);
     status = profile_resets_apply(builder, err);
     if (!status && series->n_tensors)
         status = tensor_table_find_tied(&builder->tensor_table, err);
