@@ -5,7 +5,8 @@
   tests/decays_torch.py PROGRAM      needs torch; ends with status 77 where there is none
 
 The decay that was given to torch is found within 5 %, and a right one is never refused. A resume that restores the model
-but not its average, as many scripts do, is named with its step, and the command that is proposed runs.
+but not its average, as many scripts do, is named with its step, and the command that is proposed runs. Of an average
+that is updated every 10 steps the counter inside tells it.
 """
 import json
 import re
@@ -36,8 +37,10 @@ def make_optimizer(name, parameters):
     return torch.optim.SGD(parameters, lr=0.1, momentum=0.9 if name == "momentum" else 0)
 
 
-def train(folder, decay, optimizer, dtype, seed, resumed_at=None):
-    """Writes step-N.pt = {model, ema}. After resumed_at the average begins as a copy of the model."""
+def train(folder, decay, optimizer, dtype, seed, resumed_at=None, every=1, phase=0):
+    """Writes step-N.pt = {model, ema}. After resumed_at the average begins as a copy of the model. Updated every few
+    steps, the average is stored with its counter.
+    """
     torch.manual_seed(seed)
     layers = [torch.nn.Linear(16, 48), torch.nn.GELU(), torch.nn.LayerNorm(48), torch.nn.Linear(48, 4)]
     model = torch.nn.Sequential(*layers)
@@ -52,13 +55,14 @@ def train(folder, decay, optimizer, dtype, seed, resumed_at=None):
         steps.zero_grad()
         loss.backward()
         steps.step()
-        average.update_parameters(model)
+        if step % every == phase:
+            average.update_parameters(model)
         if step == resumed_at:
             average = make_average(model, decay)
             average.update_parameters(model)
         if step % APART == 0:
             torch.save({name: {key: value.to(dtype) for key, value in part.state_dict().items()}
-                        for name, part in (("model", model), ("ema", average.module))}, folder / f"step-{step}.pt")
+                        for name, part in (("model", model), ("ema", average.module if every == 1 else average))}, folder / f"step-{step}.pt")
     return folder
 
 
@@ -88,8 +92,21 @@ def check(program, folder, decay, optimizer, dtype, seed):
     assert followed.returncode == 0, followed.stderr
 
 
+def check_updates(program, folder, phase):
+    series = str(train(folder, 0.9, "momentum", torch.float32, 7, every=10, phase=phase))
+    found = json.loads(run(program, "inspect", "--json", series).stdout)["decays"][0]
+    assert found["fits"] in ("averaged-model:decay=0.9,every=10", "averaged-model:decay=0.9,every=10,phase=1"), found
+    options = ["-f", "--sigma-rel", "0.15", "--input-profile", "auto"]
+    made = run(program, "synth", *options, series, str(folder / "out.safetensors"))
+    assert made.returncode == 0 and "rises" not in made.stderr, made.stderr
+
+
 def main():
     program = sys.argv[1]
+    for phase in (0, 1):
+        with tempfile.TemporaryDirectory() as name:
+            check_updates(program, Path(name), phase)
+        print(f"updated every 10 steps, from step {phase or 10} on: found")
     cases = [(0.99, "adamw", torch.float32), (0.998, "sgd", torch.float16), (0.99, "momentum", torch.bfloat16)]
     for seed, (decay, optimizer, dtype) in enumerate(cases):
         with tempfile.TemporaryDirectory() as name:

@@ -36,7 +36,7 @@ struct phema_decay_set {
     const char *claimed; /* SPEC; NULL: unknown */
     const char *fits;    /* of a set without: the SPEC that the decays fit; NULL: none is found */
     double fits_from;    /* named time: not before, where it was a copy, say; NaN: always */
-    double doubt;        /* it may last so many times as long as fits says; 0: not fitted */
+    const char *doubted; /* another SPEC, as far away as the true one may be; NULL: none */
     struct phema_decay_step *steps; /* [n] */
     size_t n, n_fitted;
     enum phema_decay_kind kind;

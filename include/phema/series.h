@@ -171,7 +171,7 @@ struct phema_series {
         *runs; /* [n_runs] none, one, or one and the snapshots without an id */
     size_t n_runs;
     bool has_profiles;     /* every snapshot's profile is known */
-    double profile_doubt;  /* the averages may last so many times as long: 1.02; 0: no doubt */
+    const char *doubted;   /* another SPEC that the averages may have as well; NULL: none */
     bool may_be_raw;       /* a snapshot whose profile is unknown */
     bool may_drop_update;  /* update_every is the option's alone, and may be left out */
     bool leaves_out_raw;   /* of averages: files of their own, or a part of each file */

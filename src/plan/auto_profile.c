@@ -117,10 +117,10 @@ static bool explains(struct search *search, const struct rated *best)
 
 /* What was found, and how. */
 struct finding {
-    const char *spec; /* NULL: none */
-    const char *why;  /* or the reason why none is */
-    double doubt;     /* phema_series.profile_doubt */
-    const char *from; /* a named time from which on there is one; NULL: unknown */
+    const char *spec;    /* NULL: none */
+    const char *why;     /* or the reason why none is */
+    const char *doubted; /* phema_series.doubted */
+    const char *from;    /* a named time from which on there is one; NULL: unknown */
     struct phema_arena memory;
 };
 
@@ -257,7 +257,8 @@ static enum phema_status find_beside(struct finding *found, const struct phema_s
     } else if (n == 1) {
         phema_strbuf_puts(&why, "the raw parameters beside ");
         phema_decay_set_write(&why, only, bare->unit);
-        found->doubt = only->doubt;
+        if (only->doubted)
+            found->doubted = phema_arena_copy(&found->memory, only->doubted, strlen(only->doubted));
         if (!isnan(only->fits_from)) {
             struct phema_name_buffer from;
             found->from = phema_arena_printf(&found->memory, "%s",
@@ -360,8 +361,8 @@ PHEMA_FALLIBLE phema_series_open_auto(struct phema_series **out,
         status = phema_series_open(out, options, err);
     if (!status && found.spec)
         status = keep_profile(options, *out, found.spec, err);
-    if (!status)
-        (*out)->profile_doubt = found.doubt;
+    if (!status && found.spec && found.doubted)
+        (*out)->doubted = phema_arena_copy(&(*out)->memory, found.doubted, strlen(found.doubted));
     if (!status)
         status = add_note(*out, &found, err);
     phema_arena_clear(&found.memory);

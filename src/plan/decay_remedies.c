@@ -4,6 +4,7 @@
 #include "decays.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "phema/setting.h"
@@ -110,16 +111,24 @@ static double find_usual_off(double off)
     return best;
 }
 
+/* 1 - decay of an update every so many steps: a usual one, or a round one.
+ *   n_digits  out */
+static double find_round_off(int *n_digits, const struct phema_decay_set *set, double every)
+{
+    double off = -expm1(-M_LN2 * every / set->half_life);
+    double spread = off * set->half_life_spread / set->half_life, usual = find_usual_off(off);
+    *n_digits = 1;
+    return fabs(usual - off) > 2 * (spread + METHOD_SPREAD * off)
+               ? round_within(n_digits, off, 4 * spread)
+               : usual;
+}
+
 /* By the half-life, or by the decay of a step where that is a usual one. */
 static void write_ema(struct phema_strbuf *out, const struct phema_decay_set *set, const char *unit)
 {
-    int unused, n_digits_off = 1;
+    int unused, n_digits_off;
     double half_life = round_within(&unused, set->half_life, set->half_life_spread);
-    double off = -expm1(-M_LN2 / set->half_life); /* 1 - decay */
-    double off_spread = off * set->half_life_spread / set->half_life;
-    double rounded = find_usual_off(off);
-    if (fabs(rounded - off) > 2 * (off_spread + METHOD_SPREAD * off))
-        rounded = round_within(&n_digits_off, off, 4 * off_spread);
+    double rounded = find_round_off(&n_digits_off, set, 1);
     if (strcmp(unit, "steps") == 0 && n_digits_off == 1 && rounded < 1)
         phema_strbuf_printf(out, "ema:decay=%.12g", 1 - rounded);
     else
@@ -159,6 +168,27 @@ static const char *find_warm_up(const struct doctor *doctor, const struct pairs 
         return NULL;
     const char *text = phema_arena_printf(&doctor->out->memory, "diffusers:decay=%.12g",
                                           exp2(-1 / newest->half_life));
+    return text && try_spec(pairs, profiles, text, &doctor->out->memory) ? text : NULL;
+}
+
+/* What is claimed, of updates every so many steps, with another decay of an update. */
+static const char *find_decay_of_updates(const struct doctor *doctor, const struct pairs *pairs,
+                                         struct phema_profile *profiles)
+{
+    static const char key[] = "decay=", period[] = "every=";
+    const struct phema_decay_set *set = &pairs->set;
+    const char *keys = set->claimed ? strchr(set->claimed, ':') : NULL;
+    const char *every = keys ? strstr(keys, period) : NULL,
+               *decay = keys ? strstr(keys, key) : NULL;
+    double steps = every ? strtod(every + strlen(period), NULL) : 1;
+    if (set->kind != PHEMA_DECAYS_STEADY || !(steps > 1))
+        return NULL;
+    int unused;
+    const char *before = decay ? decay : keys + 1,
+               *rest = decay ? decay + strcspn(decay, ",") : before;
+    const char *text = phema_arena_printf(
+        &doctor->out->memory, "%.*s%s%.12g%s%s", (int)(before - set->claimed), set->claimed, key,
+        1 - find_round_off(&unused, set, steps), decay ? "" : ",", rest);
     return text && try_spec(pairs, profiles, text, &doctor->out->memory) ? text : NULL;
 }
 
@@ -236,6 +266,37 @@ static const char *find_class(const struct doctor *doctor, const struct pairs *p
     return best.spec;
 }
 
+/* An average of which a counter inside says that it is updated every so many steps only: at the last of
+ * them, or at the first one, of which the one that fits better is taken, and the other one is as good.
+ * NULL: no counter says it, or none fits. */
+static const char *find_counted(const struct doctor *doctor, struct pairs *pairs,
+                                struct phema_profile *profiles)
+{
+    const struct phema_snapshot *first = pairs->labels[0], *last = pairs->labels[pairs->n - 1];
+    double every = (last->time - first->time) / (last->n_updates - first->n_updates);
+    double start = fmax(0, round(last->time - last->n_updates * round(every)));
+    bool is_whole = every > 1.5 && every < 1e9 && fabs(every / round(every) - 1) < 0.02;
+    if (pairs->set.kind != PHEMA_DECAYS_STEADY || !is_whole ||
+        strcmp(doctor->series->unit, "steps") != 0)
+        return NULL;
+    int unused;
+    struct choice best = {NULL, HUGE_VAL};
+    const char *texts[2];
+    double decay = 1 - find_round_off(&unused, &pairs->set, round(every));
+    for (size_t phase = 0; phase < 2; phase++) {
+        struct phema_arena *memory = &doctor->out->memory;
+        const char *from = start > 0 ? phema_arena_printf(memory, ",start=%.0f", start) : "";
+        texts[phase] =
+            phema_arena_printf(memory, "averaged-model:decay=%.12g,every=%.0f%s%s", decay,
+                               round(every), phase ? ",phase=1" : "", from ? from : "");
+        if (!from || !texts[phase])
+            return NULL;
+        try_class(&best, doctor, pairs, profiles, texts[phase]);
+    }
+    pairs->set.doubted = best.spec ? texts[strcmp(best.spec, texts[0]) == 0] : NULL;
+    return best.spec;
+}
+
 /* A half-life that fits the later steps, most of all: the average was warmed up, or began late. */
 static void propose_from(const struct doctor *doctor, struct pairs *pairs,
                          struct phema_profile *profiles)
@@ -260,25 +321,29 @@ static void propose_from(const struct doctor *doctor, struct pairs *pairs,
     phema_strbuf_clear(&text);
 }
 
-/* How many times as long as by a profile the average may last, by what was fitted. Half of the spread is
- * what trainings of known profiles were off. A usual decay is not one that lies between others. */
-static double find_doubt(const struct phema_decay_set *set, const struct phema_profile *profile)
+/* Another profile, as long as the average may last by what was fitted. Half of the spread is what
+ * trainings of known profiles were off. A usual decay is not one that lies between others. */
+static const char *find_doubted(const struct phema_decay_set *set,
+                                const struct phema_profile *profile, struct phema_arena *memory)
 {
     double fitted = set->half_life, spread = set->half_life_spread, used = profile->half_life;
     double off = -expm1(-M_LN2 / used); /* 1 - decay */
-    if (set->kind == PHEMA_DECAYS_POWER && profile->shape == PHEMA_SHAPE_POWER) {
+    bool is_power = set->kind == PHEMA_DECAYS_POWER && profile->shape == PHEMA_SHAPE_POWER;
+    if (is_power) {
         fitted = set->gamma + 1;
         spread = set->gamma_spread;
         used = profile->gamma + 1;
-        if (profile->gamma == 0) /* the plain mean */
-            return 0;
     } else if (set->kind != PHEMA_DECAYS_STEADY || profile->shape != PHEMA_SHAPE_EMA) {
-        return 0;
+        return NULL;
     } else if (fabs(find_usual_off(off) / off - 1) < 1e-6) {
         spread = 0;
     }
+    if (is_power && profile->gamma == 0) /* the plain mean */
+        return NULL;
     spread *= fitted < used ? -0.5 : 0.5;
-    return fmax(fitted + spread, used / 2) / used;
+    double other = fmax(fitted + spread, used / 2);
+    return phema_arena_printf(memory, is_power ? "power:gamma=%.9g" : "ema:half-life=%.9g",
+                              is_power ? other - 1 : other);
 }
 
 void decays_propose(const struct doctor *doctor, struct pairs *pairs)
@@ -291,6 +356,8 @@ void decays_propose(const struct doctor *doctor, struct pairs *pairs)
     if (!profiles || !has_rule || set->n_fitted < DECAY_LEAST_FITTED)
         return;
     set->fits = find_usual(doctor, pairs, profiles);
+    if (!set->fits)
+        set->fits = find_counted(doctor, pairs, profiles);
     const char *spec = set->fits ? NULL : find_spec(doctor, pairs, profiles);
     if (!set->fits && (!spec || set->kind == PHEMA_DECAYS_POWER)) /* most warm-ups begin as one */
         set->fits = find_class(doctor, pairs, profiles, spec);
@@ -300,9 +367,10 @@ void decays_propose(const struct doctor *doctor, struct pairs *pairs)
         propose_from(doctor, pairs, profiles);
     struct phema_spec *chosen = NULL;
     struct phema_error unused;
-    if (set->fits && !phema_spec_parse(&chosen, &doctor->out->memory, set->fits, &unused) &&
+    if (set->fits && !set->doubted &&
+        !phema_spec_parse(&chosen, &doctor->out->memory, set->fits, &unused) &&
         !phema_spec_profile(&profiles[0], chosen, pairs->ends[pairs->n - 1], &unused))
-        set->doubt = find_doubt(set, &profiles[0]);
+        set->doubted = find_doubted(set, &profiles[0], &doctor->out->memory);
 }
 
 /* Sets the profiles of the labels as they are after one reset more; false: they have none. */
@@ -498,6 +566,8 @@ static void explain_other(struct phema_strbuf *text, const struct doctor *doctor
         return;
     out->value = find_usual(doctor, pairs, profiles);
     bool is_usual = out->value != NULL;
+    if (!out->value)
+        out->value = find_decay_of_updates(doctor, pairs, profiles);
     if (!out->value)
         out->value = find_decay(doctor, pairs, profiles);
     if (!out->value)

@@ -132,17 +132,27 @@ static enum phema_status use_exact_weights(struct solver_input *input,
 }
 
 /* The solver has a weight for each snapshot that it sees, the plan one for each snapshot. */
-static void scale_length(struct phema_profile *profile, double factor)
+/* Sets the averages to those of a SPEC. */
+static enum phema_status use_spec(struct solver_input *input, const char *text,
+                                  struct phema_error *err)
 {
-    if (profile->shape == PHEMA_SHAPE_EMA)
-        profile->half_life *= factor;
-    else if (profile->shape == PHEMA_SHAPE_POWER)
-        profile->gamma = (profile->gamma + 1) * factor - 1;
+    struct phema_spec *spec = NULL;
+    enum phema_status status = phema_spec_parse(&spec, &input->memory, text, err);
+    for (size_t k = 0; !status && k < input->problem.n; k++) {
+        struct phema_profile *profile = &input->snapshots[k], sure = *profile;
+        if (sure.shape == PHEMA_SHAPE_RAW)
+            continue;
+        status = phema_spec_profile(profile, spec, sure.t, err);
+        profile->label = sure.label;
+        profile->reset = sure.reset;
+        profile->origin = sure.origin;
+    }
+    return status;
 }
 
-/* The predicted errors are those of the same weights where the profile is off by its doubt, unless
- * they are smaller. */
-static enum phema_status rate_doubt(struct solver_input *input, double doubt,
+/* The predicted errors are those of the same weights where the profile is the doubted one, unless they
+ * are smaller. */
+static enum phema_status rate_doubt(struct solver_input *input, const char *doubted,
                                     struct phema_error *err)
 {
     const struct phema_problem *problem = &input->problem;
@@ -152,9 +162,9 @@ static enum phema_status rate_doubt(struct solver_input *input, double doubt,
         return phema_fail_memory(err);
     memcpy(sure, input->snapshots, problem->n * sizeof(*sure));
     memcpy(rated, input->solutions, problem->m * sizeof(*rated));
-    for (size_t k = 0; k < problem->n; k++)
-        scale_length(&input->snapshots[k], doubt);
-    enum phema_status status = phema_weights_evaluate(rated, problem, err);
+    enum phema_status status = use_spec(input, doubted, err);
+    if (!status)
+        status = phema_weights_evaluate(rated, problem, err);
     for (size_t j = 0; !status && j < problem->m; j++) {
         struct phema_prediction *predicted = &input->solutions[j].predicted;
         double before = predicted->total, total = rated[j].predicted.total;
@@ -198,8 +208,8 @@ static enum phema_status solve_input(struct solver_input *input, struct phema_pl
     if (status)
         return status;
     status = use_exact_weights(input, targets, err);
-    if (!status && plan->series->profile_doubt > 0)
-        status = rate_doubt(input, plan->series->profile_doubt, err);
+    if (!status && plan->series->doubted)
+        status = rate_doubt(input, plan->series->doubted, err);
     if (!status && !input->has_true_labels)
         status = rate_labels(plan, targets, input->problem.m, err);
     return status ? status : store_solutions(plan, input, targets, err);

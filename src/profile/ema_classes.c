@@ -20,7 +20,7 @@ static void begin_at_1(struct spec_rule *rule, double every)
 /* torch.optim.swa_utils.AveragedModel with get_ema_multi_avg_fn; arithmetic: get_ema_avg_fn */
 static void set_averaged_model(struct spec_rule *rule, const struct phema_spec_term *term)
 {
-    (void)term;
+    rule->phase = spec_value(term, "phase");
     rule->copies_first = true;
 }
 
@@ -211,7 +211,7 @@ const struct spec_kind spec_classes[] = {
     {CLASS("lightning", set_lightning, "pytorch-lightning 2.6.6 EMAWeightAveraging", {DECAY(0.999)},
            {PERIOD("every", 1)}, {BEGIN("start", 0)}, {ARITHMETIC, NONE, false})},
     {CLASS("averaged-model", set_averaged_model, "torch 2.15.0 AveragedModel", {DECAY(0.999)},
-           {ARITHMETIC, 0, false})},
+           {PERIOD("every", 1)}, {BEGIN("phase", 0)}, {BEGIN("start", 0)}, {ARITHMETIC, 0, false})},
     {CLASS("timm", set_timm, "timm 1.0.31 ModelEmaV3", {DECAY(0.9999)}, {WARMUP},
            {BEGIN("update-after", 0)})},
     {CLASS("ema-pytorch", set_ema_pytorch, "ema-pytorch 0.8.3 EMA",

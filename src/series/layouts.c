@@ -73,6 +73,7 @@ const struct layout layout_lightning = {
     .counts_per_time = 1,
     .is_tried = true,
     .is_plain = true,
+    .may_be_raw = true,
 };
 
 /* Directories of the Trainer of transformers. */
@@ -127,6 +128,7 @@ const struct layout layout_megatron = {
     .is_tried = true,
     .is_plain = true,
     .names_folders = true,
+    .may_be_raw = true,
 };
 
 /* EDM2's names for the averages of other models, saved by torch.save; times are steps. */

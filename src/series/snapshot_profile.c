@@ -131,7 +131,8 @@ static bool has_twins(const struct series_builder *builder)
 
 static bool may_be_raw(const struct series_builder *builder, const struct candidate *candidate)
 {
-    bool is_average = has_twins(builder) || says_average(phema_span_of(candidate->label)) ||
+    bool is_average = has_twins(builder) || builder->counter ||
+                      says_average(phema_span_of(candidate->label)) ||
                       builder->scheme.subtree.is_called_average;
     return builder->candidates.layout->may_be_raw && !is_average;
 }
@@ -161,6 +162,17 @@ static enum phema_status complete_width(const struct series_builder *builder,
                                             phema_setting_name(PHEMA_SET_INPUT_PROFILE),
                                             phema_setting_equals(PHEMA_SET_INPUT_PROFILE)),
                                  PHEMA_SET_INPUT_PROFILE, "auto");
+        struct phema_name_buffer counter;
+        if (builder->counter)
+            return phema_fail(err, PHEMA_ERR_INPUTS,
+                              "has no width, in its name or metadata; '%s' inside counts the "
+                              "updates of an average; %s says its class and decay, such as %s "
+                              "(posthoc-ema-spec(7))",
+                              phema_name_show(&counter, builder->counter),
+                              phema_setting_name(PHEMA_SET_INPUT_PROFILE),
+                              strstr(builder->counter, "n_averaged")
+                                  ? "averaged-model:0.999,every=10"
+                                  : "torch-ema:0.9999");
         if (!may_be_raw(builder, candidate))
             return phema_fail(err, PHEMA_ERR_INPUTS,
                               "has no width, in its name or metadata; give %s, or %s for another "

@@ -171,9 +171,17 @@ static enum phema_status check_each(const struct counted *counted, struct phema_
                      phema_number_format(&wanted, updates_of(&at->profile)),
                      phema_number_format(&time, at->time),
                      phema_setting_name(PHEMA_SET_INPUT_PROFILE));
-    return at->is_assumed ? phema_suggest(err, PHEMA_ERR_INPUTS, PHEMA_SET_INPUT_PROFILE,
-                                          "lightning:decay=DECAY,every=EVERY,start=START")
-                          : PHEMA_ERR_INPUTS;
+    /* with the usual decay; raw parameters beside the averages tell another one */
+    char spec[128];
+    double every = fmax(round(1 / counted->slope), 1), start = round(counted->start);
+    int size_so_far = snprintf(spec, sizeof(spec), "%s:every=%.0f", kind, every);
+    if (start >= every)
+        (void)snprintf(spec + size_so_far, sizeof(spec) - (size_t)size_so_far, ",start=%.0f",
+                       start);
+    bool is_other = every > 1 || start >= every;
+    return at->is_assumed && is_other && every < 1e9
+               ? phema_suggest(err, PHEMA_ERR_INPUTS, PHEMA_SET_INPUT_PROFILE, spec)
+               : PHEMA_ERR_INPUTS;
 }
 
 /* There are as many calls as updates, or more. */
@@ -245,13 +253,13 @@ static void warn_of_rate(struct candidate_list *candidates, const struct counted
 {
     const struct phema_snapshot *last = counted->items[counted->n - 1];
     double slope = counted->slope;
-    if (strncmp(last->spec, "ema:decay=", 10) != 0 || !COUNTS_MODELS(counted->counter) ||
-        isnan(slope) || fabs(slope - 1) < 0.1)
+    if (strncmp(last->spec, "ema:decay=", 10) != 0 || strstr(last->spec, ",every=") ||
+        !COUNTS_MODELS(counted->counter) || isnan(slope) || fabs(slope - 1) < 0.1)
         return;
     struct phema_name_buffer rise;
     candidates_warn(candidates,
                     "'%s' inside rises by %s from one step to the next, and %s is the decay of a "
-                    "step; that of an update is another SPEC, such as lightning:decay=D,every=%.0f",
+                    "step; that of an update is another SPEC, such as averaged-model:D,every=%.0f",
                     counted->counter, phema_number_format(&rise, slope), last->spec,
                     fmax(round(1 / slope), 1));
 }

@@ -23,6 +23,11 @@ static double averaged_model(int k)
     return k == 1 ? 0 : 0.99;
 }
 
+static double averaged_model_of_some(int k)
+{
+    return k < 21 || k % 10 != 1 ? 1 : k == 21 ? 0 : 0.99;
+}
+
 static double timm(int k)
 {
     return k <= 31 ? 0 : 0.99;
@@ -156,6 +161,7 @@ static const struct {
     double (*beta)(int k);
 } cases[] = {
     {"averaged-model:decay=0.99", averaged_model},
+    {"averaged-model:0.99,every=10,phase=1,start=20", averaged_model_of_some},
     {"lightning:decay=0.99", averaged_model},
     {"ema:decay=0.99,first=copy", averaged_model},
     {"timm:decay=0.99,update-after=30", timm},
