@@ -49,7 +49,7 @@ double phema_profile_scale(const struct phema_profile *profile);
  * ((c-1)/c)^(gamma+1), the other shapes by beta(c) = F(c-1)/F(c). Where all that have U > 1 have
  * the same, densities are compared at a resolution of U steps: an average that is touched every U
  * steps is a comb, which no weights make smooth. A raw snapshot has no density; step by step, and
- * together with densities, it counts as one unit of time wide. */
+ * together with densities, it counts as one step wide (length). */
 struct phema_profile {
     double gamma;          /* power: exponent [1], > -1/2 */
     double t;              /* end of the profile [one unit per run], > 0, < 2^53 */

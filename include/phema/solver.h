@@ -143,8 +143,7 @@ struct phema_prediction {
      * they changed completely, the error is as large as this weight. */
     double initial;
     double scatter; /* of the snapshots around a line that is the target; a part of the total */
-    double
-        doubt; /* the total of other profiles that are as likely as those found; 0: it is smaller */
+    double doubt;   /* the total of other profiles, as likely as those found; 0: it is smaller */
 };
 
 /* Variance rate of that random walk in a training of this length (N24). */

@@ -266,8 +266,8 @@ static const char *find_class(const struct doctor *doctor, const struct pairs *p
     return best.spec;
 }
 
-/* An average of which a counter inside says that it is updated every so many steps only: at the last of
- * them, or at the first one, of which the one that fits better is taken, and the other one is as good.
+/* An average that is updated every so many steps only, as a counter inside says: at the last of them,
+ * or at the first. What fits better is taken; the other one is doubted, since they hardly differ.
  * NULL: no counter says it, or none fits. */
 static const char *find_counted(const struct doctor *doctor, struct pairs *pairs,
                                 struct phema_profile *profiles)
