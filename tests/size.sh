@@ -11,7 +11,7 @@ cd "$1" || exit 1
 budgets='
 python/posthocema  4000  15
 include           7601  61
-src             106756 450
+src             106760 450
 src/accumulate    1454  10
 src/api           1444   7
 src/base          4833  27
@@ -29,7 +29,7 @@ src/render        6195  20
 src/schedule       634   4
 src/search        1959   6
 src/series       15436  57
-src/solver        8648  33
+src/solver        8652  33
 src/synth         8449  43
 src/writer        6473  24
 '

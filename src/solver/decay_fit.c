@@ -22,6 +22,9 @@
 #define AGREES  3.0
 #define REFUTES 5.0
 
+/* So near to a half the raw parameters before are weak instruments for a walk. */
+#define NEAR_HALF 0.08
+
 #define WIDEST 0.1 /* spread of an estimate that says something */
 
 #define STRONG 3.5 /* standard deviations of the weakest correlation of instruments, at least */
@@ -279,7 +282,8 @@ static void fit_interval(struct phema_decay_interval *out, const struct phema_de
     out->plain = estimate(&out->place, rows, weights, k, NULL);
     if (k > 0 && k + 2 < rows->n)
         out->instrumented = estimate(NULL, rows, weights, k, rows->raws[k - 1]);
-    if (k > 0 && k + 2 < rows->n && isnan(out->instrumented.value))
+    if (k > 0 && k + 2 < rows->n && isnan(out->instrumented.value) &&
+        fabs(out->plain.value - 0.5) < NEAR_HALF)
         out->instrumented = estimate(NULL, rows, weights, k, rows->averages[k - 1]);
     if (isnan(out->plain.value) && k > 0 && out[-1].state == PHEMA_DECAY_RAW)
         out->place = place_from_copy(rows, weights, k);
