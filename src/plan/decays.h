@@ -50,7 +50,7 @@ bool decay_keeps_none(const struct phema_decay_step *step);
 /* True for most decided steps: then the decay is another one, not only in places. */
 bool decay_set_is_other(const struct phema_decay_set *set);
 
-/* ---- decay_remedies.c: the profile that fits ---- */
+/* ---- decay_profiles.c: profiles that fit ---- */
 
 /* What a profile keeps of the same average as it was at an earlier time; NaN: of a window that
  * reaches back beyond it, which is no recurrence. */
@@ -59,8 +59,33 @@ double decay_kept_by(const struct phema_profile *profile, double begin);
 /* The place of the new weight of a profile, as the fit defines it. */
 double decay_place_of(const struct phema_profile *profile, double begin);
 
+/* Other profiles are those of the labels changed, [pairs->n]. */
+
+/* Whether no step from the first to the end contradicts other profiles. */
+bool decays_fit(const struct pairs *pairs, const struct phema_profile *profiles, size_t first,
+                size_t end);
+
+/* How far these steps are from what other profiles say, all together, errors of the method
+ * included. Two that differ by less are as likely. */
+#define DECAY_AS_LIKELY 4.0 /* two standard deviations */
+double decays_rate(const struct pairs *pairs, const struct phema_profile *profiles, size_t first,
+                   size_t end);
+
+/* The usual setting of the trainer that fits best. NULL: none fits.
+ *   profiles  [pairs->n] scratch memory */
+const char *decays_find_usual(const struct doctor *doctor, const struct pairs *pairs,
+                              struct phema_profile *profiles);
+
+/* In place of a claimed profile: another decay of its updates, its decay after a warm-up, or the
+ * decay that was found where that fits far better. NULL: none fits.
+ *   profiles  [pairs->n] scratch memory */
+const char *decays_find_other(const struct doctor *doctor, const struct pairs *pairs,
+                              struct phema_profile *profiles);
+
 /* Sets the profile that fits a set without one. */
 void decays_propose(const struct doctor *doctor, struct pairs *pairs);
+
+/* ---- decay_remedies.c: what is wrong, and what would be right ---- */
 
 /* Says what contradicts the profile of a set that is refuted, and what would be right.
  * PHEMA_ERR_RESOURCE */
