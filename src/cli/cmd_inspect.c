@@ -42,7 +42,7 @@ static enum phema_status read_options(struct phema_series_options *out,
     return status;
 }
 
-/* The options with which the averages have a profile. */
+/* Writes the options with which the averages have a profile. */
 static void write_profile(struct phema_strbuf *out, const struct phema_decay_set *set)
 {
     struct phema_name_buffer from;

@@ -132,7 +132,7 @@ static enum phema_status use_exact_weights(struct solver_input *input,
 }
 
 /* The solver has a weight for each snapshot that it sees, the plan one for each snapshot. */
-/* Sets the averages to those of a SPEC. */
+/* Replaces the profiles of all averages by that of a SPEC. */
 static enum phema_status use_spec(struct solver_input *input, const char *text,
                                   struct phema_error *err)
 {
@@ -150,8 +150,7 @@ static enum phema_status use_spec(struct solver_input *input, const char *text,
     return status;
 }
 
-/* The predicted errors are those of the same weights where the profile is the doubted one, unless they
- * are smaller. */
+/* Raises predicted errors to those of the same weights if the profile is the doubted one. */
 static enum phema_status rate_doubt(struct solver_input *input, const char *doubted,
                                     struct phema_error *err)
 {

@@ -163,7 +163,7 @@ static bool find_epochs(struct counter_list *list, struct phema_arena *arena,
     return true;
 }
 
-/* Batches so far, as layers and optimizers count them in tensors of one element. */
+/* Finds the counter of batches that a layer or an optimizer keeps in a tensor of one element. */
 static bool find_batches(struct counter_list *list, struct phema_arena *arena,
                          const struct phema_checkpoint *checkpoint)
 {
@@ -397,7 +397,7 @@ static enum phema_status place_extra(struct candidate_list *candidates,
     return status;
 }
 
-/* Whether the batches of all files are to each other as their numbers and 1, after as many in each. */
+/* Whether the batches of the files grow as their numbers plus 1 do: each epoch has as many. */
 static bool are_batches_one_less(const struct counted *counted, size_t n)
 {
     double first = counted[0].candidate->named_time + 1;
@@ -409,7 +409,8 @@ static bool are_batches_one_less(const struct counted *counted, size_t n)
 }
 
 /* Names that count from 0 are those of a first epoch or file, whose training has begun.
- *   inside, says  a number inside all files that says so in the middle of such a series; or NULL */
+ *   inside, says  a number in all files that shows it where the first ones are missing, and how;
+ *                 NULL: none does */
 static enum phema_status count_from_one(struct candidate_list *candidates, struct counted *counted,
                                         size_t n, const char *inside, const char *says,
                                         struct phema_error *err)

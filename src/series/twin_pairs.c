@@ -269,8 +269,8 @@ static size_t find_group_end(const struct view *views, size_t n, size_t begin)
     return end;
 }
 
-/* How many views of a group are looked at: of many, as many of the first ones below items as are compared.
- * None where the others are too many. */
+/* How many views of a group are compared: of many not all below items, and none if the others are
+ * too many. */
 static size_t count_seen(const struct view *views, size_t n)
 {
     while (n > MOST_IN_GROUP && views[n - 1].is_deep)

@@ -174,10 +174,10 @@ static enum phema_status check_each(const struct counted *counted, struct phema_
     /* with the usual decay; raw parameters beside the averages tell another one */
     char spec[128];
     double every = fmax(round(1 / counted->slope), 1), start = round(counted->start);
-    int size_so_far = snprintf(spec, sizeof(spec), "%s:every=%.0f", kind, every);
     if (start >= every)
-        (void)snprintf(spec + size_so_far, sizeof(spec) - (size_t)size_so_far, ",start=%.0f",
-                       start);
+        (void)snprintf(spec, sizeof(spec), "%s:every=%.0f,start=%.0f", kind, every, start);
+    else
+        (void)snprintf(spec, sizeof(spec), "%s:every=%.0f", kind, every);
     bool is_other = every > 1 || start >= every;
     return at->is_assumed && is_other && every < 1e9
                ? phema_suggest(err, PHEMA_ERR_INPUTS, PHEMA_SET_INPUT_PROFILE, spec)

@@ -63,7 +63,8 @@ void cli_suggest_operands(struct phema_error *err, const struct cli_line *line);
  * PHEMA_ERR_FILE   one is not there */
 PHEMA_FALLIBLE cli_check_snapshots(const struct cli_line *line, struct phema_error *err);
 
-/* A command that makes averages of the series, with the options that were given and others, "--from 6 ". */
+/* Writes a command that makes averages of the series, with the options that were given and others:
+ * "--from 6 ". */
 void cli_write_next(struct phema_strbuf *out, const struct cli_common *common,
                     const struct phema_series *series,
                     const struct phema_checkpoint_options *checkpoint, const char *options,
