@@ -11,11 +11,11 @@ cd "$1" || exit 1
 budgets='
 python/posthocema  4000  15
 include           7601  61
-src             106794 451
+src             106978 452
 src/accumulate    1454  10
 src/api           1444   7
 src/base          4833  27
-src/cli           7402  35
+src/cli           7403  35
 src/design        1778   7
 src/formats      12700  54
 src/gen           1645   6
@@ -28,7 +28,7 @@ src/profile       2804  11
 src/render        6195  20
 src/schedule       634   4
 src/search        1959   6
-src/series       15437  57
+src/series       15620  58
 src/solver        8652  33
 src/synth         8449  43
 src/writer        6473  24

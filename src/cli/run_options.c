@@ -79,7 +79,8 @@ const struct cli_opt cli_file_rows[] = {
 const struct cli_opt cli_make_rows[] = {
     CLI_INCLUDE(cli_file_rows, 0),
     {"buffers", OUTPUT, CLI_EITHER, FIELD(plan.options.series.averages_buffers), "newest|average",
-     .help = "source of buffers, where files distinguish them\nfrom parameters (default newest)",
+     .help = "source of buffers, and of running statistics that\naverages hold as copies (default "
+             "newest)",
      .flags = CLI_SHAPES_BYTES},
     {"input-hash", OUTPUT, CLI_EITHER, FIELD(outputs.hashes_inputs), "full|sampled",
      .help = "for the provenance: hash all data of the snapshots\n(default), or samples",

@@ -220,15 +220,6 @@ static void clear(struct sampling *sampling)
     phema_arena_clear(&sampling->memory);
 }
 
-/* Of the data that pass a normalisation: they jitter with every batch, as parameters do not. */
-static bool is_statistic(const struct phema_tensor *tensor)
-{
-    static const char *const names[] = {"running_mean",     "running_var", "running_std",
-                                        "running_variance", "moving_mean", "moving_var",
-                                        "moving_variance"};
-    return phema_tensor_is_called(tensor, names, ARRAY_LEN(names));
-}
-
 /* Notes the statistics, unless nothing else is averaged. Returns whether there are any. */
 static bool leave_out_statistics(bool *is_left_out, const struct phema_series *series)
 {
@@ -236,7 +227,7 @@ static bool leave_out_statistics(bool *is_left_out, const struct phema_series *s
     for (size_t i = 0; i < series->n_tensors; i++) {
         const struct phema_series_tensor *entry = &series->tensors[i];
         bool is_averaged = entry->rule == PHEMA_RULE_AVERAGE && entry->tensor.n_elems;
-        is_left_out[i] = is_averaged && is_statistic(&entry->tensor);
+        is_left_out[i] = is_averaged && tensor_is_statistic(&entry->tensor);
         n += is_averaged;
         n_left_out += is_left_out[i];
     }

@@ -146,6 +146,9 @@ static enum phema_status finish(struct series_builder *builder, struct phema_err
     if (key && !series->key_to_choose)
         return phema_fail_memory(err);
     series->leaves_out_raw = builder->candidates.leaves_out_raw;
+    status = copied_buffers_find(builder, err);
+    if (status)
+        return status;
     const struct phema_tensor_location *locations = NULL;
     double rounding = 0;
     for (size_t k = 0; k < series->n; k++) {

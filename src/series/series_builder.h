@@ -38,11 +38,25 @@ struct series_builder {
  * PHEMA_ERR_RESOURCE  no memory */
 PHEMA_FALLIBLE tied_tensors_find(struct series_builder *builder, struct phema_error *err);
 
+/* ---- copied_buffers.c ---- */
+
+/* Copies what the averages hold as it was: tensors of at most 1 MiB that change, but have the same
+ * bytes in all snapshots of each time. Notes say so. All snapshots are open.
+ * PHEMA_ERR_FILE      a file cannot be read
+ * PHEMA_ERR_RESOURCE  no memory */
+PHEMA_FALLIBLE copied_buffers_find(struct series_builder *builder, struct phema_error *err);
+
 /* ---- tensor_notes.c ---- */
 
 /* Notes on tensors that are not averaged as all others are. The table has those of the first file.
  * PHEMA_ERR_RESOURCE  no memory */
 PHEMA_FALLIBLE tensor_notes_add(struct series_builder *builder, struct phema_error *err);
+
+/* The same on tensors that copied_buffers_find copies, and on running statistics.
+ *   is_told  two snapshots of one time tell whether their class averaged these
+ * PHEMA_ERR_RESOURCE  no memory */
+PHEMA_FALLIBLE tensor_notes_add_buffers(struct series_builder *builder, bool is_told,
+                                        struct phema_error *err);
 
 /* ---- recognised.c ---- */
 

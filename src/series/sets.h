@@ -33,7 +33,6 @@ struct trainer {
     const struct twins *twins; /* which have sets instead; NULL: split */
     /* Whether a checkpoint with these sets is this trainer's for sure. */
     bool (*is_its)(const struct phema_tensor_sets *sets);
-    bool copies_buffers;   /* into its averages: a tensor that equals the raw one is a buffer */
     bool may_lack_raw;     /* else averages without raw parameters, or of others, are an error */
     const char *counter;   /* a number inside that must be the time of the name; NULL: none */
     const char *n_updates; /* a number inside: updates of the average so far; NULL: none */

@@ -242,3 +242,11 @@ void tensor_filter_rule(struct phema_series_tensor *entry, const struct phema_te
     else
         entry->rule = PHEMA_RULE_AVERAGE;
 }
+
+bool tensor_is_statistic(const struct phema_tensor *tensor)
+{
+    static const char *const names[] = {"running_mean",     "running_var", "running_std",
+                                        "running_variance", "moving_mean", "moving_var",
+                                        "moving_variance"};
+    return phema_tensor_is_called(tensor, names, ARRAY_LEN(names));
+}

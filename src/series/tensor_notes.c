@@ -162,3 +162,42 @@ PHEMA_FALLIBLE tensor_notes_add(struct series_builder *builder, struct phema_err
                   : note_unused(builder, filter->excludes, filter->n_excludes, options->excludes,
                                 PHEMA_SET_EXCLUDE, err);
 }
+
+#define MEASURE "measure running statistics anew, as update_bn of PyTorch does"
+
+PHEMA_FALLIBLE tensor_notes_add_buffers(struct series_builder *builder, bool is_told,
+                                        struct phema_error *err)
+{
+    const struct phema_series *series = builder->series;
+    const struct phema_series_tensor **copied = phema_arena_array(
+        &builder->scratch, series->n_tensors + 1, sizeof(struct phema_series_tensor *));
+    const struct phema_series_tensor **merged = phema_arena_array(
+        &builder->scratch, series->n_tensors + 1, sizeof(struct phema_series_tensor *));
+    size_t n_copied = 0, n_merged = 0, n_statistics = 0;
+    if (!copied || !merged)
+        return phema_fail_memory(err);
+    for (size_t i = 0; i < series->n_tensors; i++) {
+        const struct phema_series_tensor *entry = &series->tensors[i];
+        bool is_copied = entry->rule == PHEMA_RULE_COPY && strcmp(entry->reason, "buffer") == 0 &&
+                         entry->tensor.kind != PHEMA_KIND_BUFFER;
+        if (is_copied)
+            copied[n_copied++] = entry;
+        n_statistics += is_copied && tensor_is_statistic(&entry->tensor);
+        if (entry->rule == PHEMA_RULE_AVERAGE && tensor_is_statistic(&entry->tensor))
+            merged[n_merged++] = entry;
+    }
+    struct phema_strbuf names = {0};
+    append_tensors(&names, copied, n_copied);
+    if (n_copied && !names.is_failed)
+        candidates_note(&builder->candidates,
+                        "not averaged by their class, but copied, and taken from the newest: %s%s",
+                        names.data, n_statistics ? "; " MEASURE : "");
+    names.size = 0;
+    append_tensors(&names, merged, n_merged);
+    if (n_merged && !names.is_failed && !is_told && series->n > 1)
+        candidates_note(&builder->candidates, "averaged as parameters are: %s; " MEASURE,
+                        names.data);
+    enum phema_status status = phema_strbuf_check(&names, err);
+    phema_strbuf_clear(&names);
+    return status;
+}

@@ -166,67 +166,12 @@ static bool note_average(struct tensor_table *tensor_table, struct phema_series_
     return tensor_copy_scaling(&tensor_table->series->memory, &entry->tensor.scaling);
 }
 
-/* Larger tensors are parameters. */
-#define MAX_BUFFER_BYTES ((size_t)1 << 20)
-
-/* Whether two listed tensors hold the same bytes. fp8 with a scale is no buffer. Reads no more than
- * MAX_BUFFER_BYTES of each. */
-static enum phema_status compare_tensors(bool *are_equal, struct phema_reader *reader,
-                                         const struct phema_tensor *a, const struct phema_tensor *b,
-                                         uint8_t *scratch, struct phema_error *err)
-{
-    const uint8_t *left = NULL, *right = NULL;
-    *are_equal = false;
-    if (a->dtype != b->dtype || a->n_elems != b->n_elems || !a->size_bytes ||
-        a->size_bytes > MAX_BUFFER_BYTES || a->scaling || b->scaling)
-        return PHEMA_OK;
-    enum phema_status status = phema_reader_read(&left, reader, a, 0, a->n_elems, scratch, err);
-    if (!status)
-        status =
-            phema_reader_read(&right, reader, b, 0, b->n_elems, scratch + MAX_BUFFER_BYTES, err);
-    if (!status)
-        *are_equal = memcmp(left, right, (size_t)a->size_bytes) == 0;
-    return status;
-}
-
-/* Tensors whose averages equal the raw ones are buffers, unless all do: then averaging has not
- * begun.
- *   listed  [2 n_tensors] the raw tensor of each entry and its average, or NULL */
-static enum phema_status find_buffers(struct tensor_table *tensor_table,
-                                      const struct phema_checkpoint *checkpoint,
-                                      const struct phema_tensor *const *listed,
-                                      struct phema_error *err)
-{
-    struct phema_series *series = tensor_table->series;
-    struct phema_reader *reader = NULL;
-    bool *is_equal = phema_arena_array(&series->memory, series->n_tensors + 1, sizeof(bool));
-    uint8_t *scratch = malloc(2 * MAX_BUFFER_BYTES);
-    bool is_any_different = false;
-    enum phema_status status =
-        is_equal && scratch ? phema_reader_open(&reader, checkpoint, err) : phema_fail_memory(err);
-    for (size_t i = 0; i < series->n_tensors && !status; i++) {
-        if (!listed[2 * i] || !listed[2 * i + 1] || series->tensors[i].rule == PHEMA_RULE_COPY)
-            continue;
-        status =
-            compare_tensors(&is_equal[i], reader, listed[2 * i], listed[2 * i + 1], scratch, err);
-        is_any_different = is_any_different || !is_equal[i];
-    }
-    for (size_t i = 0; i < series->n_tensors && !status && is_any_different; i++)
-        if (is_equal[i]) {
-            series->tensors[i].rule = PHEMA_RULE_COPY;
-            series->tensors[i].reason = "buffer";
-        }
-    phema_reader_close(reader);
-    free(scratch);
-    return status;
-}
-
 /* Entries that are tied to a listed tensor have its average.
- *   listed  as in find_buffers */
+ *   is_averaged  [n_tensors] out */
 static enum phema_status note_ties(struct tensor_table *tensor_table,
                                    const struct tensor_filter *of_average,
-                                   const struct phema_tensor *average,
-                                   const struct phema_tensor **listed, struct phema_error *err)
+                                   const struct phema_tensor *average, bool *is_averaged,
+                                   struct phema_error *err)
 {
     struct phema_series *series = tensor_table->series;
     size_t n = 0;
@@ -241,7 +186,7 @@ static enum phema_status note_ties(struct tensor_table *tensor_table,
         if (!series->tensors[i].tied_to ||
             !note_average(tensor_table, &series->tensors[i], average))
             return phema_fail_memory(err);
-        listed[2 * i + 1] = average;
+        is_averaged[i] = true;
     }
     return PHEMA_OK;
 }
@@ -255,9 +200,9 @@ static enum phema_status find_averages(struct tensor_table *tensor_table,
     struct tensor_filter of_average = *tensor_table->filter;
     of_average.set = of_average.sets->reference;
     const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
-    const struct phema_tensor **listed = phema_arena_array(
-        &series->memory, 2 * (series->n_tensors + 1), sizeof(const struct phema_tensor *));
-    if (!listed)
+    bool *is_averaged =
+        phema_arena_array(&series->memory, series->n_tensors + 1, sizeof(*is_averaged));
+    if (!is_averaged)
         return phema_fail_memory(err);
     for (size_t j = 0; j < phema_checkpoint_n_tensors(checkpoint); j++) {
         struct tensor_role role;
@@ -265,26 +210,24 @@ static enum phema_status find_averages(struct tensor_table *tensor_table,
         enum phema_status status =
             tensor_table_role(&i, &role, tensor_table, &of_average, &tensors[j], SIZE_MAX, err);
         if (!status)
-            status = note_ties(tensor_table, &of_average, &tensors[j], listed, err);
+            status = note_ties(tensor_table, &of_average, &tensors[j], is_averaged, err);
         if (status)
             return status;
         /* an average without a raw parameter: tensor_locations_fill refuses it */
-        if (i == SIZE_MAX)
+        if (i == SIZE_MAX || role.is_raw)
             continue;
-        listed[2 * i + !role.is_raw] = &tensors[j];
-        if (!role.is_raw && !note_average(tensor_table, &series->tensors[i], &tensors[j]))
+        is_averaged[i] = true;
+        if (!note_average(tensor_table, &series->tensors[i], &tensors[j]))
             return phema_fail_memory(err);
     }
     for (size_t i = 0; i < series->n_tensors; i++) {
         struct phema_series_tensor *entry = &series->tensors[i];
-        if (listed[2 * i + 1] || entry->rule == PHEMA_RULE_COPY)
+        if (is_averaged[i] || entry->rule == PHEMA_RULE_COPY)
             continue;
         entry->rule = PHEMA_RULE_COPY;
         entry->reason = "no average";
     }
-    bool has_copies =
-        of_average.sets->trainer->copies_buffers && !tensor_table->options->averages_buffers;
-    return has_copies ? find_buffers(tensor_table, checkpoint, listed, err) : PHEMA_OK;
+    return PHEMA_OK;
 }
 
 /* The snapshot keeps the current locations; the next one is compared in others. */

@@ -72,6 +72,10 @@ PHEMA_FALLIBLE tensor_filter_check_read(const struct tensor_filter *filter, bool
 void tensor_filter_rule(struct phema_series_tensor *entry, const struct phema_tensor *listed,
                         bool averages_buffers);
 
+/* Whether the name is that of running statistics, of the data that pass a normalisation: they jitter
+ * with every batch, as parameters do not. */
+bool tensor_is_statistic(const struct phema_tensor *tensor);
+
 /* ---- tensor_locations.c: where a snapshot has the tensors ---- */
 
 struct tensor_table;

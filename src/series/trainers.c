@@ -289,7 +289,6 @@ static const struct trainer cosmos = {.name = "Cosmos",
                                       .to_fill = "cosmos:sigma-rel=WIDTH",
                                       .usual = usual_of_cosmos,
                                       .assumed_width = 0.1,
-                                      .copies_buffers = true,
                                       .split = split_cosmos,
                                       .is_its = has_both};
 
