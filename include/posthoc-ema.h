@@ -285,9 +285,9 @@ struct posthoc_ema_plan_options {
     double max_error;       /* status NO if the predicted error is larger; 0: no limit */
     uint64_t max_ram_bytes; /* limit on anonymous memory of the process; 0: no limit */
     /* snapshots that do not fit their labels: "warn": their errors are unknown; "error":
-     * ERR_INPUTS; "off": nothing is compared. NULL: "error" where raw parameters
-     * beside an average refute its profile, or where that was assumed, since neither the options nor
-     * the files say it; else "warn". A program that scores
+     * ERR_INPUTS; "off": nothing is compared. NULL: "error" where raw parameters beside an average
+     * refute its profile, averages differ that would be the same, or a profile was assumed, since
+     * neither the options nor the files say it; else "warn". A program that scores
      * averages to find the best width should ask for "error", as search does */
     const char *checks;
     const char

@@ -53,7 +53,7 @@ for form in "pieces --ranks 3" "shards --shard-size 100k" "packed"; do
     check "snapshots in $name" 3 of-"$name".safetensors --sigma-rel 0.1 "$name"
 done
 # copies, whose provenance is beside them
-ema=(--input-sigma "0.05,0.28" --update-every 100 "$fixtures/ema_pytorch/snapshots")
+ema=(--input-sigma "0.05,0.28" --update-every 5 "$fixtures/ema_pytorch/snapshots")
 check "copies" "1 2 3 5" '{sigma}.pt' --sigma-rel 0.05,0.1 "${ema[@]}"
 check "read-back copies" 2 '{sigma}.pt' --verify --sigma-rel 0.05,0.1 "${ema[@]}"
 check "copies of times" 3 '{time}-{sigma}.pt' --sigma-rel 0.05,0.1 --at 200,300 "${ema[@]}"

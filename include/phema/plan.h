@@ -39,7 +39,8 @@ enum phema_series_verdict {
 
 /* What follows where the labels are wrong. */
 enum phema_checks {
-    PHEMA_CHECKS_DEFAULT, /* a warning; a failure where a profile was assumed, or decays refute it */
+    PHEMA_CHECKS_DEFAULT, /* a warning; a failure where a profile was assumed, or refuted by decays
+                           * or by snapshots that are the same average, but differ */
     PHEMA_CHECKS_WARN,
     PHEMA_CHECKS_ERROR,
     PHEMA_CHECKS_OFF /* nothing is compared */
@@ -57,6 +58,7 @@ struct phema_series_checks {
     size_t suspect; /* the snapshot it blames; SIZE_MAX: no single one */
     enum phema_setting setting; /* with the value makes the labels fit; or PHEMA_SET_NONE */
     char value[PHEMA_CHECKS_VALUE];
+    bool is_contradicted; /* wrong: snapshots differ that are the same average by their labels */
     struct phema_decays decays; /* of averages with raw parameters beside them */
 };
 
@@ -185,7 +187,7 @@ struct phema_plan {
  *                     or SPEC
  * PHEMA_ERR_FILE      a schedule that cannot be read
  * PHEMA_ERR_INPUTS    the snapshots do not fit their labels, and checks is PHEMA_CHECKS_ERROR, or
- *                     PHEMA_CHECKS_DEFAULT and a profile was assumed or is refuted by decays
+ *                     PHEMA_CHECKS_DEFAULT and a profile was assumed or is refuted
  * PHEMA_ERR_INPUTS    a rule that no averaged tensor follows, or that separates tensors of one
  *                     storage; a quantised tensor is averaged without its scale, or with it
  * PHEMA_ERR_TARGET    an average that does not exist, or a time outside the series

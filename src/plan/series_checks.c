@@ -10,11 +10,14 @@
 
 #include "phema/setting.h"
 #include "series_search.h"
+#include "solver_input.h"
 
 /* With fewer elements, z itself scatters: by 1 / sqrt(2 elements) and more. */
 #define LEAST_ELEMENTS 60
 
 /* ---- Motion ---- */
+
+#define CLEARLY_APART 100.0 /* squared distance over that of the rounding */
 
 #define LEAST_FLOAT32 1e-12 /* rounding of averages that may have been kept in float32 */
 #define NEAR_TIME     1.1
@@ -76,6 +79,56 @@ static enum phema_status check_sizes(struct phema_series_checks *checks,
                       reason.data);
 }
 
+/* Finds two snapshots that are the same average by their labels, but differ. false: there are none */
+static bool find_contradiction(size_t *first, size_t *second, const struct phema_series *series,
+                               const struct phema_sample *sample)
+{
+    const struct phema_snapshot *snapshots = series->snapshots;
+    for (size_t k = 0; k < series->n; k++) {
+        size_t later = k + 1;
+        while (later < series->n &&
+               !is_same_average(&snapshots[k].profile, &snapshots[later].profile))
+            later++;
+        if (later == series->n)
+            continue;
+        double a = fmax(sample->rounding[k], PHEMA_FLOAT32_FLOOR);
+        double b = fmax(sample->rounding[later], PHEMA_FLOAT32_FLOOR);
+        if (phema_sample_distance(sample, k, later) > CLEARLY_APART * (a * a + b * b)) {
+            *first = k;
+            *second = later;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* No motion explains such labels, nor need others be nearly as good as they are. */
+static enum phema_status judge_contradiction(struct search *search, size_t first, size_t second,
+                                             struct phema_error *err)
+{
+    const struct phema_snapshot *snapshots = search->series->snapshots;
+    struct phema_series_checks *checks = search->checks;
+    search->best = HUGE_VAL;
+    search_updates(search);
+    struct phema_strbuf text = {0};
+    phema_strbuf_printf(&text, "'%s' and '%s' differ, but are the same average by their labels",
+                        snapshots[first].label, snapshots[second].label);
+    if (search->text.size)
+        phema_strbuf_printf(&text, ": %s", search->text.data);
+    else
+        (void)search_explain(search, SIZE_MAX);
+    enum phema_status status = search->status ? search->status : phema_strbuf_check(&text, err);
+    if (status) {
+        phema_strbuf_clear(&text);
+        return status;
+    }
+    checks->verdict = PHEMA_SERIES_WRONG;
+    checks->is_contradicted = true;
+    checks->max_z = checks->median_z = PHEMA_UNKNOWN;
+    checks->reason = text.data;
+    return phema_fail(err, PHEMA_NO, "%s", checks->reason);
+}
+
 PHEMA_FALLIBLE series_checks_make(struct phema_series_checks *checks, struct phema_motion *motion,
                                   const struct phema_series *series,
                                   const struct phema_schedule *schedule,
@@ -93,7 +146,11 @@ PHEMA_FALLIBLE series_checks_make(struct phema_series_checks *checks, struct phe
     enum phema_status status = check_sizes(checks, series, sample, err);
     if (status)
         return status;
+    size_t first, second;
     status = search_open(&search);
+    if ((!status || status == PHEMA_NO) && question == SERIES_FITS_LABELS &&
+        find_contradiction(&first, &second, series, sample))
+        status = judge_contradiction(&search, first, second, err);
     if (!status && question != SERIES_HAS_MOTION && sample->n_elems >= LEAST_ELEMENTS)
         status = search_verdict(&search, &fit, question == SERIES_FITS_LABELS, err);
     if (!status && checks->verdict != PHEMA_SERIES_WRONG) {
@@ -343,9 +400,10 @@ PHEMA_FALLIBLE motion_find(struct phema_plan *plan, const struct phema_plan_opti
         if (!plan->unmoved)
             return phema_fail_memory(err);
     }
-    bool is_failure = options->checks == PHEMA_CHECKS_ERROR ||
-                      (options->checks == PHEMA_CHECKS_DEFAULT &&
-                       (plan->series->assumed || plan->checks.decays.reason));
+    bool is_failure =
+        options->checks == PHEMA_CHECKS_ERROR ||
+        (options->checks == PHEMA_CHECKS_DEFAULT &&
+         (plan->series->assumed || plan->checks.decays.reason || plan->checks.is_contradicted));
     if (!is_failure || plan->checks.verdict != PHEMA_SERIES_WRONG)
         return PHEMA_OK;
     status = phema_series_fail_wrong(plan->series, &plan->checks, err);

@@ -282,6 +282,13 @@ static void try_update(struct search *search, uint64_t every)
     search_suggest(search, PHEMA_SET_UPDATE_EVERY, value.text);
 }
 
+void search_updates(struct search *search)
+{
+    double end = search->snapshots[search->series->n - 1].time;
+    for (size_t i = 0; i < ARRAY_LEN(usual_updates) && end <= MOST_STEPS; i++)
+        try_update(search, usual_updates[i]);
+}
+
 /* The snapshots before a time, and those from it on, fit alone. */
 static void try_break(struct search *search, size_t g)
 {
@@ -322,9 +329,7 @@ static void search_all(struct search *search)
         try_orders(search, widths, n, 0);
     for (size_t n_more = 0; is_plain && n_more < 2 && !search->text.size; n_more++)
         try_usual(search, widths, n, 0, n_more);
-    double end = search->snapshots[search->series->n - 1].time;
-    for (size_t i = 0; i < ARRAY_LEN(usual_updates) && end <= MOST_STEPS; i++)
-        try_update(search, usual_updates[i]);
+    search_updates(search);
 }
 
 /* Whether most neighbours are apart by clearly more than their rounding, which may repeat: then the

@@ -156,6 +156,9 @@ PHEMA_FALLIBLE search_verdict(struct search *search, struct fit *fit, bool judge
 /* Explains a wrong series, of whose labels the fit is. */
 void search_labels(struct search *search, const struct fit *fit);
 
+/* Explains labels by averages that are updated every few steps. */
+void search_updates(struct search *search);
+
 /* Explains snapshots that are more alike than their labels say. */
 void search_longer(struct search *search);
 

@@ -35,14 +35,10 @@ static double count_updates(const struct phema_profile *profile, double t)
 
 /* With updates every U steps, snapshots between two updates are the same average. Up to the second
  * update, and from a reset to the next one, all widths are the same parameters. Snapshots between
- * two steps of a table are the same as well. Only the last of them can be solved for. Averages that
- * are updated at every step never coincide. */
-static bool repeats(const struct phema_snapshot *first, const struct phema_snapshot *second)
+ * two steps of a table are the same as well. Averages that are updated at every step never
+ * coincide. */
+bool is_same_average(const struct phema_profile *a, const struct phema_profile *b)
 {
-    const struct phema_profile *a = &first->profile, *b = &second->profile;
-    if (a->t == b->t && a->t - a->origin <= 1 && b->t - b->origin <= 1 && first->kind &&
-        second->kind && strcmp(first->kind, "raw") == 0 && strcmp(second->kind, "raw") != 0)
-        return true; /* after one step, an average is its parameters */
     if (a->shape != b->shape || a->betas != b->betas || a->reset != b->reset ||
         a->origin != b->origin)
         return false;
@@ -53,6 +49,16 @@ static bool repeats(const struct phema_snapshot *first, const struct phema_snaps
     double updates = count_updates(a, a->t);
     return updates == count_updates(b, b->t) &&
            (updates == count_updates(a, a->reset) || (a->gamma == b->gamma && a->t != b->t));
+}
+
+/* Only the last of the same averages can be solved for. */
+static bool repeats(const struct phema_snapshot *first, const struct phema_snapshot *second)
+{
+    const struct phema_profile *a = &first->profile, *b = &second->profile;
+    if (a->t == b->t && a->t - a->origin <= 1 && b->t - b->origin <= 1 && first->kind &&
+        second->kind && strcmp(first->kind, "raw") == 0 && strcmp(second->kind, "raw") != 0)
+        return true; /* after one step, an average is its parameters */
+    return is_same_average(a, b);
 }
 
 PHEMA_FALLIBLE solver_input_build(struct solver_input *input, const struct phema_series *series,

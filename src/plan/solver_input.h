@@ -35,4 +35,8 @@ PHEMA_FALLIBLE solver_input_build(struct solver_input *input, const struct phema
                                   struct phema_error *err);
 void solver_input_clear(struct solver_input *input); /* takes the half-built */
 
+/* Whether two averages are the same, whatever the parameters: no update is between them that one of
+ * them has and the other has not. */
+bool is_same_average(const struct phema_profile *a, const struct phema_profile *b);
+
 #endif
