@@ -62,6 +62,7 @@ struct phema_snapshot {
     double rounding;                     /* relative rms error of its dtypes, 0: unknown */
     struct phema_checkpoint *checkpoint; /* mapped, listing forgotten; NULL: never opened */
     bool is_checkpoint_shared;           /* with the previous snapshot, which closes it */
+    bool is_only_compared;               /* while a series is opened: no snapshot of it */
     bool is_compressed;                  /* data are decompressed as they are read */
     const struct phema_tensor_location *locations; /* [n_tensors]; similar files share a table */
     uint64_t shift;            /* [bytes] added to offsets of locations (phema_snapshot_shift) */

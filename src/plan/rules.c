@@ -104,6 +104,9 @@ static enum phema_status choose_rule(struct phema_plan *plan, size_t i, bool *ma
                                                      tensor->name_size, &is_match, err);
         if (status)
             return fail_rule(plan->rules[r].expression, status, err);
+        /* a copied buffer may be told to be copied */
+        is_match = is_match &&
+                   (plan->series->tensors[i].rule == PHEMA_RULE_AVERAGE || plan->rules[r].is_copy);
         matches[r] = matches[r] || is_match;
         if (!is_match || plan->rule_of[i])
             continue;
@@ -140,7 +143,8 @@ static enum phema_status choose_rules(struct phema_plan *plan, bool *matches,
 {
     const struct phema_series *series = plan->series;
     for (size_t i = 0; i < series->n_tensors && plan->n_rules; i++) {
-        if (series->tensors[i].rule != PHEMA_RULE_AVERAGE)
+        const struct phema_series_tensor *entry = &series->tensors[i];
+        if (entry->rule != PHEMA_RULE_AVERAGE && strcmp(entry->reason, "buffer") != 0)
             continue;
         enum phema_status status = choose_rule(plan, i, matches, err);
         if (status)

@@ -28,14 +28,17 @@ struct comparison {
 };
 
 /* Two averages may round to the same narrow numbers, and differ from raw parameters by a little.
- * Statistics jitter. */
+ * Statistics jitter: where there are some numbers, they do not all round alike. */
+#define LEAST_NARROW ((uint64_t)8)
+
 static bool may_be_copy(const struct phema_series_tensor *entry, bool is_beside_raw)
 {
     const struct phema_tensor *tensor = &entry->tensor;
-    return entry->rule == PHEMA_RULE_AVERAGE && !entry->tied_to && !tensor->scaling &&
-           tensor->n_elems && tensor->size_bytes <= MOST_BYTES &&
-           (tensor_is_statistic(tensor) ||
-            (is_beside_raw && phema_dtype_bits(tensor->dtype) >= 32));
+    bool is_wide = phema_dtype_bits(tensor->dtype) >= 32;
+    bool is_chosen = tensor_is_statistic(tensor) ? is_wide || tensor->n_elems >= LEAST_NARROW
+                                                 : is_wide && is_beside_raw;
+    return is_chosen && entry->rule == PHEMA_RULE_AVERAGE && !entry->tied_to && !tensor->scaling &&
+           tensor->n_elems && tensor->size_bytes <= MOST_BYTES;
 }
 
 /* Whether the first n elements have the same bytes in both snapshots. */
@@ -100,13 +103,16 @@ static enum phema_status compare(bool *is_any_different, struct comparison *comp
     return status;
 }
 
+static bool is_cheap(const struct phema_snapshot *snapshot)
+{
+    return snapshot->checkpoint && phema_checkpoint_can_seek(snapshot->checkpoint);
+}
+
 /* Whether a snapshot and the one before it are of one time, and cheap to look at. */
 static bool is_pair(const struct phema_series *series, size_t k)
 {
     const struct phema_snapshot *left = &series->snapshots[k - 1], *right = &series->snapshots[k];
-    return left->named_time == right->named_time && left->checkpoint && right->checkpoint &&
-           phema_checkpoint_can_seek(left->checkpoint) &&
-           phema_checkpoint_can_seek(right->checkpoint);
+    return left->named_time == right->named_time && is_cheap(left) && is_cheap(right);
 }
 
 /* Finds what may be copied. Returns whether there is any, and another snapshot to tell. */
@@ -127,13 +133,13 @@ static bool find_candidates(struct comparison *comparison)
 
 /* Leaves is_copy of those that are equal in each pair, where anything differs, and not the same in
  * the newest and the oldest one. The newest comes first: it leaves few.
- *   is_told  out: a pair differs */
+ *   is_told  out: two averages differ, so that they tell what is copied */
 static enum phema_status compare_all(bool *is_told, struct comparison *comparison,
                                      struct phema_error *err)
 {
     const struct phema_series *series = comparison->series;
-    struct pair ends = {series->n, 0};
-    bool is_any_different, has_copies = find_candidates(comparison);
+    struct pair ends = {series->n, series->n}; /* the newest and the oldest that are cheap */
+    bool is_any_different, has_begun = false, has_copies = find_candidates(comparison);
     for (size_t k = series->n - 1; k > 0 && has_copies; k--) {
         if (!is_pair(series, k))
             continue;
@@ -147,13 +153,23 @@ static enum phema_status compare_all(bool *is_told, struct comparison *compariso
                 comparison->is_copy[i] = false;
             has_copies = has_copies || comparison->is_copy[i];
         }
-        *is_told = *is_told || is_any_different;
-        ends = (struct pair){ends.left < series->n ? ends.left : k - 1, k - 1};
+        /* raw parameters differ from an average's copies of them, too, between two updates */
+        *is_told = *is_told ||
+                   (is_any_different && series->snapshots[k - 1].profile.shape != PHEMA_SHAPE_RAW &&
+                    series->snapshots[k].profile.shape != PHEMA_SHAPE_RAW);
+        has_begun = has_begun || is_any_different;
+    }
+    for (size_t k = 0; k < series->n; k++) {
+        if (!is_cheap(&series->snapshots[k]))
+            continue;
+        ends.right = ends.right < series->n ? ends.right : k;
+        ends.left = k;
     }
     enum phema_status status =
         has_copies ? compare(&is_any_different, comparison, ends, err) : PHEMA_OK;
     for (size_t i = 0; i < series->n_tensors && has_copies && !status; i++)
-        comparison->is_copy[i] = comparison->is_copy[i] && !comparison->is_equal[i] && *is_told;
+        comparison->is_copy[i] = comparison->is_copy[i] && !comparison->is_equal[i] &&
+                                 (has_begun || tensor_is_statistic(&series->tensors[i].tensor));
     return status;
 }
 
@@ -173,8 +189,11 @@ PHEMA_FALLIBLE copied_buffers_find(struct series_builder *builder, struct phema_
     enum phema_status status = comparison.is_copy && comparison.is_equal && comparison.scratch
                                    ? compare_all(&is_told, &comparison, err)
                                    : phema_fail_memory(err);
+    for (size_t i = 0; i < series->n_tensors && !status; i++) /* tied tensors are one */
+        if (comparison.is_copy[i])
+            comparison.is_copy[series->tensors[i].same_as] = true;
     for (size_t i = 0; i < series->n_tensors && !status; i++)
-        if (comparison.is_copy[i]) {
+        if (comparison.is_copy[series->tensors[i].same_as]) {
             series->tensors[i].rule = PHEMA_RULE_COPY;
             series->tensors[i].reason = "buffer";
         }

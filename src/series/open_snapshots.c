@@ -286,6 +286,28 @@ static enum phema_status leave_out_set(struct series_builder *builder, const str
                  : phema_fail_memory(err);
 }
 
+/* Adds the raw parameters beside the newest average, if the file has some: they tell what is copied.
+ * Those that do not fit are of no use. */
+static enum phema_status add_compared(struct series_builder *builder, const struct candidate *file,
+                                      struct phema_error *err)
+{
+    const struct phema_tensor_sets *sets = &builder->sets;
+    struct phema_series *series = builder->series;
+    struct phema_error ignored;
+    for (size_t s = 0; s < sets->n; s++) {
+        size_t n = series->n;
+        if (!sets->items[s]->is_raw || sets->items[s]->time != series->snapshots[n - 1].named_time)
+            continue;
+        enum phema_status status = add_set(builder, file, sets->items[s], &ignored);
+        if (status == PHEMA_ERR_RESOURCE)
+            return phema_fail(err, status, "%s", ignored.message);
+        series->n = status ? n : series->n;
+        if (!status)
+            series->snapshots[n].is_only_compared = true;
+    }
+    return PHEMA_OK;
+}
+
 /* The last checkpoint of a training may have raw parameters alone. */
 static enum phema_status add_sets(struct series_builder *builder, struct candidate *file,
                                   struct phema_error *err)
@@ -303,6 +325,12 @@ static enum phema_status add_sets(struct series_builder *builder, struct candida
         else if (is_meant(builder, file, set))
             status = add_set(builder, file, set, err);
     }
+    bool has_raw = false;
+    for (size_t k = n; k < builder->series->n; k++)
+        has_raw = has_raw || builder->series->snapshots[k].profile.shape == PHEMA_SHAPE_RAW;
+    if (!status && builder->series->n > n && sets->trainer && sets->has_raw && !has_raw &&
+        !builder->options->is_conversion)
+        return add_compared(builder, file, err);
     if (status || builder->series->n > n)
         return status;
     if (!sets->trainer)

@@ -146,9 +146,17 @@ static enum phema_status finish(struct series_builder *builder, struct phema_err
     if (key && !series->key_to_choose)
         return phema_fail_memory(err);
     series->leaves_out_raw = builder->candidates.leaves_out_raw;
-    status = copied_buffers_find(builder, err);
+    if (series->n_tensors)
+        status = tensor_table_find_tied(&builder->tensor_table, err);
+    if (!status)
+        status = copied_buffers_find(builder, err);
     if (status)
         return status;
+    size_t n = 0;
+    for (size_t k = 0; k < series->n; k++)
+        if (!series->snapshots[k].is_only_compared)
+            series->snapshots[n++] = series->snapshots[k];
+    series->n = n;
     const struct phema_tensor_location *locations = NULL;
     double rounding = 0;
     for (size_t k = 0; k < series->n; k++) {
@@ -163,8 +171,6 @@ static enum phema_status finish(struct series_builder *builder, struct phema_err
     }
     find_step(series);
     status = profile_resets_apply(builder, err);
-    if (!status && series->n_tensors)
-        status = tensor_table_find_tied(&builder->tensor_table, err);
     if (!status)
         status = recognised_keep(builder, err);
     return status ? status : keep_notes(builder, err);

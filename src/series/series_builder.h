@@ -41,7 +41,8 @@ PHEMA_FALLIBLE tied_tensors_find(struct series_builder *builder, struct phema_er
 /* ---- copied_buffers.c ---- */
 
 /* Copies what the averages hold as it was: tensors of at most 1 MiB that change, but have the same
- * bytes in all snapshots of each time. Notes say so. All snapshots are open.
+ * bytes in all snapshots of each time, and are running statistics or have raw parameters beside them.
+ * Notes say so. All snapshots are open.
  * PHEMA_ERR_FILE      a file cannot be read
  * PHEMA_ERR_RESOURCE  no memory */
 PHEMA_FALLIBLE copied_buffers_find(struct series_builder *builder, struct phema_error *err);

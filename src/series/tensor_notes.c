@@ -195,7 +195,8 @@ PHEMA_FALLIBLE tensor_notes_add_buffers(struct series_builder *builder, bool is_
     names.size = 0;
     append_tensors(&names, merged, n_merged);
     if (n_merged && !names.is_failed && !is_told && series->n > 1)
-        candidates_note(&builder->candidates, "averaged as parameters are: %s; " MEASURE,
+        candidates_note(&builder->candidates,
+                        "averaged as parameters are: %s; where their class copies them, " MEASURE,
                         names.data);
     enum phema_status status = phema_strbuf_check(&names, err);
     phema_strbuf_clear(&names);

@@ -2,6 +2,7 @@
 /* twin_evidence.c - which of two sets looks back at the other, over a sample of two times. */
 #include "twins.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "sparse_read.h"
@@ -81,6 +82,8 @@ static enum phema_status add_evidence(struct twin_evidence *evidence, struct phe
         double backward = values[1][0][i] - values[0][1][i];
         double apart = values[1][0][i] - values[1][1][i];
         double before = values[0][0][i] - values[0][1][i];
+        if (!isfinite(forward) || !isfinite(backward) || !isfinite(apart) || !isfinite(before))
+            continue; /* a mask of attention, or damage, tells nothing */
         for (unsigned set = 0; set < 2; set++) {
             double moved = values[1][set][i] - values[0][set][i];
             evidence->moved[set] += moved * moved;
