@@ -27,18 +27,21 @@ struct comparison {
     uint8_t *scratch; /* [2 READ_BYTES] */
 };
 
-/* Two averages may round to the same narrow numbers, and differ from raw parameters by a little.
- * Statistics jitter: where there are some numbers, they do not all round alike. */
-#define LEAST_NARROW ((uint64_t)8)
-
 static bool may_be_copy(const struct phema_series_tensor *entry, bool is_beside_raw)
 {
     const struct phema_tensor *tensor = &entry->tensor;
     bool is_wide = phema_dtype_bits(tensor->dtype) >= 32;
-    bool is_chosen = tensor_is_statistic(tensor) ? is_wide || tensor->n_elems >= LEAST_NARROW
-                                                 : is_wide && is_beside_raw;
-    return is_chosen && entry->rule == PHEMA_RULE_AVERAGE && !entry->tied_to && !tensor->scaling &&
+    return (tensor_is_statistic(tensor) || (is_wide && is_beside_raw)) &&
+           entry->rule == PHEMA_RULE_AVERAGE && !entry->tied_to && !tensor->scaling &&
            tensor->n_elems && tensor->size_bytes <= MOST_BYTES;
+}
+
+/* Two averages may round to the same narrow numbers, but not of several statistics, which jitter. */
+#define LEAST_NARROW ((uint64_t)8)
+
+static bool is_sure(const struct phema_tensor *tensor)
+{
+    return phema_dtype_bits(tensor->dtype) >= 32 || tensor->n_elems >= LEAST_NARROW;
 }
 
 /* Whether the first n elements have the same bytes in both snapshots. */
@@ -169,6 +172,7 @@ static enum phema_status compare_all(bool *is_told, struct comparison *compariso
         has_copies ? compare(&is_any_different, comparison, ends, err) : PHEMA_OK;
     for (size_t i = 0; i < series->n_tensors && has_copies && !status; i++)
         comparison->is_copy[i] = comparison->is_copy[i] && !comparison->is_equal[i] &&
+                                 is_sure(&series->tensors[i].tensor) &&
                                  (has_begun || tensor_is_statistic(&series->tensors[i].tensor));
     return status;
 }

@@ -58,6 +58,43 @@ const char *litema_find(const struct phema_checkpoint *checkpoint)
     return NULL;
 }
 
+/* A number whose digits are those that the class was given. */
+static double read_number(const struct phema_checkpoint *checkpoint, const char *name)
+{
+    const struct phema_tensor *tensor = phema_checkpoint_find(checkpoint, name, strlen(name));
+    if (!tensor)
+        return snapshot_metadata_value(checkpoint, name);
+    return phema_dtype_bits(tensor->dtype) >= 32 ? snapshot_metadata_scalar(checkpoint, name)
+                                                 : PHEMA_UNKNOWN;
+}
+
+PHEMA_FALLIBLE litema_describe(struct described_profile *out, struct phema_arena *arena,
+                               const struct phema_checkpoint *checkpoint, const char *key,
+                               double time, struct phema_error *err)
+{
+    const char *dot = strrchr(key, '.');
+    int sizes[2] = {(int)strlen(key), dot ? (int)(dot - key) : 0};
+    *out = (struct described_profile){.spec = NULL};
+    for (size_t i = 0; i < ARRAY_LEN(sizes) && !out->spec; i++) {
+        const char *names[2];
+        for (size_t c = 0; c < ARRAY_LEN(names); c++) {
+            names[c] = phema_arena_printf(arena, "%.*s%s%s", sizes[i], key, sizes[i] ? "." : "",
+                                          litema_counters[c]);
+            if (!names[c])
+                return phema_fail_memory(err);
+        }
+        double decay = read_number(checkpoint, names[0]);
+        out->n_steps = read_number(checkpoint, names[1]);
+        if (!(decay > 0 && decay < 1) || out->n_steps != time)
+            continue;
+        out->spec = phema_arena_printf(arena, "torch-ema:decay=%.7g", decay);
+        out->by = phema_arena_printf(arena, "'%s'", names[0]);
+        if (!out->spec || !out->by)
+            return phema_fail_memory(err);
+    }
+    return PHEMA_OK;
+}
+
 static int compare_renames(const void *a, const void *b)
 {
     const struct rename *left = a, *right = b;

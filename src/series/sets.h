@@ -144,9 +144,10 @@ PHEMA_FALLIBLE flux_state_change(struct phema_set_change *out, const struct phem
                                  const char *directory, double sigma_rel, double time,
                                  struct phema_arena *arena, struct phema_error *err);
 
-/* A profile that config.json beside an average says, by the keys of its rule. */
+/* A profile that numbers beside an average say, by the keys of its rule. */
 struct described_profile {
     const char *spec; /* in the arena; NULL: nothing is said */
+    const char *by;   /* where, for messages */
     double n_steps;   /* counted by the average so far */
 };
 #define DESCRIPTION_FILE "config.json"
@@ -163,6 +164,12 @@ bool megatron_has_backend(const char *directory, const char *wanted);
 
 /* The key of LitEma's averages, or NULL. Models are saved at the root or below state_dict. */
 const char *litema_find(const struct phema_checkpoint *checkpoint);
+/* The decay and the counter that LitEma, and torch-ema, keep below the key or beside it. Says nothing
+ * where the counter is not the time: then its steps are others.
+ * PHEMA_ERR_RESOURCE  no memory */
+PHEMA_FALLIBLE litema_describe(struct described_profile *out, struct phema_arena *arena,
+                               const struct phema_checkpoint *checkpoint, const char *key,
+                               double time, struct phema_error *err);
 /* Sets the names that the tensors below out->key have in the model. PHEMA_ERR_RESOURCE: no memory */
 PHEMA_FALLIBLE litema_list_names(struct subtree *out, struct phema_arena *arena,
                                  const struct phema_checkpoint *checkpoint,

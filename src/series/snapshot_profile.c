@@ -387,8 +387,10 @@ static double compare_profiles(const struct phema_profile *a, const struct phema
 }
 
 /* Uses the description where nothing else says the profile.
- *   out  NULL: there is none, or it is on another clock than the times */
-static enum phema_status find_described(struct phema_spec **out, struct series_builder *builder,
+ *   out      NULL: there is none, or it is on another clock than the times
+ *   said_by  out: where it is */
+static enum phema_status find_described(struct phema_spec **out, const char **said_by,
+                                        struct series_builder *builder,
                                         const struct phema_snapshot *snapshot,
                                         struct candidate *candidate, struct phema_error *err)
 {
@@ -399,8 +401,12 @@ static enum phema_status find_described(struct phema_spec **out, struct series_b
         return PHEMA_OK;
     enum phema_status status =
         described_profile_read(&described, candidate->path, &builder->scratch, err);
+    if (!status && !described.spec && builder->checkpoint)
+        status = litema_describe(&described, &builder->scratch, builder->checkpoint,
+                                 builder->scheme.subtree.key, snapshot->time, err);
     if (status || !described.spec)
         return status;
+    *said_by = described.by;
     bool is_known = candidate->spec || !isnan(candidate->sigma_rel) || !isnan(candidate->gamma);
     struct phema_name_buffer counted, time;
     if (described.n_steps != snapshot->time)
@@ -410,25 +416,27 @@ static enum phema_status find_described(struct phema_spec **out, struct series_b
                                 "%s has optimization_step %s, and its time is %s: the steps of its "
                                 "average are others; %s says how it was averaged, %s when it was "
                                 "restarted",
-                                DESCRIPTION_FILE, phema_number_format(&counted, described.n_steps),
+                                described.by, phema_number_format(&counted, described.n_steps),
                                 phema_number_format(&time, snapshot->time),
                                 phema_setting_name(PHEMA_SET_INPUT_PROFILE),
                                 phema_setting_name(PHEMA_SET_RESET_AT));
     status = find_spec(out, builder, described.spec, err);
     if (status)
-        return phema_fail_in(err, status, DESCRIPTION_FILE);
+        return phema_fail_in(err, status, "%s", described.by);
     if (!is_known && !builder->has_described)
         candidates_note(&builder->candidates, "profile: %s, by %s beside each average",
-                        described.spec, DESCRIPTION_FILE);
+                        described.spec, described.by);
     if (!is_known)
         candidate->spec = *out;
     builder->has_described = true;
     return PHEMA_OK;
 }
 
-static enum phema_status check_described(const struct series_builder *builder,
+/* Numbers inside may be left over from a class that was changed. */
+static enum phema_status check_described(struct series_builder *builder,
                                          const struct phema_snapshot *snapshot,
-                                         struct phema_spec *described, struct phema_error *err)
+                                         struct phema_spec *described, const char *said_by,
+                                         struct phema_error *err)
 {
     struct phema_profile said;
     const struct phema_series_options *options = builder->options;
@@ -438,9 +446,15 @@ static enum phema_status check_described(const struct series_builder *builder,
     enum phema_status status = phema_spec_profile(&said, described, snapshot->time, err);
     if (status || compare_profiles(&said, &snapshot->profile) <= MOST_WEIGHT_APART)
         return status;
-    status = phema_fail(err, PHEMA_ERR_INPUTS,
-                        "%s says how it was averaged, %s, and that is another average than %s",
-                        DESCRIPTION_FILE, described->text, snapshot->spec);
+    static const char message[] =
+        "%s says how it was averaged, %s, and that is another average than %s";
+    if (strcmp(said_by, DESCRIPTION_FILE) != 0) {
+        if (snapshot == builder->series->snapshots)
+            candidates_warn(&builder->candidates, message, said_by, described->text,
+                            snapshot->spec);
+        return PHEMA_OK;
+    }
+    status = phema_fail(err, PHEMA_ERR_INPUTS, message, said_by, described->text, snapshot->spec);
     if (options->n_input_sigmas)
         (void)phema_suggest(err, status, PHEMA_SET_INPUT_SIGMA, "");
     return options->n_input_sigmas || options->n_input_profiles
@@ -457,6 +471,7 @@ PHEMA_FALLIBLE snapshot_profile_set(struct series_builder *builder, struct phema
     snapshot->is_assumed = candidate->is_assumed;
     const struct phema_series_options *options = builder->options;
     struct phema_spec *described = NULL;
+    const char *said_by = NULL;
     enum phema_status status = PHEMA_OK; /* --input-sigma and --input-profile exclude each other */
     if (!candidate->spec)
         status = find_input_sigma(options, candidate, err);
@@ -464,11 +479,11 @@ PHEMA_FALLIBLE snapshot_profile_set(struct series_builder *builder, struct phema
         return status;
     status = find_input_profile(builder, candidate, err);
     if (!status)
-        status = find_described(&described, builder, snapshot, candidate, err);
+        status = find_described(&described, &said_by, builder, snapshot, candidate, err);
     if (!status)
         status = (candidate->spec ? set_shape : set_power)(builder, snapshot, candidate, err);
     if (!status && described && snapshot->kind && !options->needs_no_profiles)
-        status = check_described(builder, snapshot, described, err);
+        status = check_described(builder, snapshot, described, said_by, err);
     return status ? phema_fail_in(err, status, "%s: %s", options->snapshots, candidate->label)
                   : PHEMA_OK;
 }

@@ -153,7 +153,7 @@ PHEMA_FALLIBLE described_profile_read(struct described_profile *out, const char 
 {
     struct phema_json *root = NULL;
     struct phema_error ignored = {0};
-    *out = (struct described_profile){.spec = NULL};
+    *out = (struct described_profile){.by = DESCRIPTION_FILE};
     const char *slash = strrchr(path, '/');
     const char *directory = phema_path_is_directory(path) ? path
                             : slash ? phema_arena_copy(arena, path, (size_t)(slash - path))
