@@ -216,50 +216,112 @@ const char *decays_find_usual(const struct doctor *doctor, const struct pairs *p
     return best;
 }
 
-/* The best so far. */
+/* Profiles that nothing contradicts. */
 struct choice {
     const char *spec;
     double rated;
+    double kept; /* of the last interval */
 };
 
-static void try_class(struct choice *best, const struct doctor *doctor, const struct pairs *pairs,
-                      struct phema_profile *profiles, const char *text)
+#define MOST_CHOICES 128
+struct choices {
+    struct choice items[MOST_CHOICES];
+    size_t n;
+};
+
+static void try_class(struct choices *choices, const struct doctor *doctor,
+                      const struct pairs *pairs, struct phema_profile *profiles, const char *text)
 {
     struct phema_arena *memory = &doctor->out->memory;
-    if (!try_spec(pairs, profiles, text, memory))
+    if (choices->n == MOST_CHOICES || !try_spec(pairs, profiles, text, memory))
         return;
-    double rated = decays_rate(pairs, profiles, 0, pairs->set.n);
-    if (rated < best->rated)
-        *best = (struct choice){phema_arena_copy(memory, text, strlen(text)), rated};
+    const char *spec = phema_arena_copy(memory, text, strlen(text));
+    if (spec)
+        choices->items[choices->n++] = (struct choice){
+            .spec = spec,
+            .rated = decays_rate(pairs, profiles, 0, pairs->set.n),
+            .kept = decay_kept_by(&profiles[pairs->n - 1], pairs->ends[pairs->n - 2])};
+}
+
+static size_t count_same(const struct choices *choices, double kept)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < choices->n; i++)
+        n += fabs(choices->items[i].kept - kept) < 1e-9;
+    return n;
+}
+
+/* The likeliest of those from the first on; of those as likely the one that most are the same as: a
+ * cap that does not bind is likelier than one that binds at last. NULL: there is none. */
+static const struct choice *find_best(const struct choices *choices, size_t first)
+{
+    const struct choice *best = NULL;
+    double least = HUGE_VAL;
+    for (size_t i = first; i < choices->n; i++)
+        least = fmin(least, choices->items[i].rated);
+    for (size_t i = first; i < choices->n; i++) {
+        const struct choice *choice = &choices->items[i];
+        if (choice->rated <= least + DECAY_AS_LIKELY &&
+            (!best || count_same(choices, choice->kept) > count_same(choices, best->kept)))
+            best = choice;
+    }
+    return best;
+}
+
+/* Whether the errors of the method, which rate the likelier one, explain that one is rated so. */
+static bool is_nearly_as_likely(const struct choice *choice, const struct choice *best)
+{
+    return choice->rated <= 2 * best->rated + DECAY_AS_LIKELY;
+}
+
+/* The one that is nearly as likely and keeps most or least. NULL: all keep the same. */
+static const char *find_other_choice(const struct choices *choices, const struct choice *best)
+{
+    const struct choice *other = NULL;
+    double most = 0.01;
+    for (size_t i = 0; i < choices->n; i++) {
+        const struct choice *choice = &choices->items[i];
+        double apart = fabs(log(choice->kept / best->kept));
+        if (!is_nearly_as_likely(choice, best) || !(apart > most))
+            continue;
+        most = apart;
+        other = choice;
+    }
+    return other ? other->spec : NULL;
 }
 
 /* A usual decay, or the one that was found, with a warm-up; or a schedule; or the given SPEC, which may
- * be NULL. NULL: none fits. */
-static const char *find_class(const struct doctor *doctor, const struct pairs *pairs,
+ * be NULL. Its number was fitted, and that of warm-ups is biased: a usual average that is nearly as
+ * likely is taken. NULL: none fits. */
+static const char *find_class(const struct doctor *doctor, struct pairs *pairs,
                               struct phema_profile *profiles, const char *given)
 {
-    const struct phema_decay_set *set = &pairs->set;
+    struct phema_decay_set *set = &pairs->set;
     const char *unit = doctor->series->unit;
-    struct choice best = {NULL, HUGE_VAL};
+    struct choices choices = {.n = 0};
     struct usual_average decay, average;
     struct phema_strbuf own = {0};
     double end = pairs->ends[pairs->n - 1];
     if (given)
-        try_class(&best, doctor, pairs, profiles, given);
-    best.rated += DECAY_AS_LIKELY; /* its number was fitted */
+        try_class(&choices, doctor, pairs, profiles, given);
+    size_t n_given = choices.n;
     if (end > USUAL_MOST_STEPS || strcmp(unit, "steps") != 0)
-        return best.spec;
+        return n_given ? choices.items[0].spec : NULL;
     if (set->kind == PHEMA_DECAYS_STEADY)
         write_ema(&own, set, unit);
     for (size_t j = 0; own.size && usual_average_warmup(&average, own.data, j, end); j++)
-        try_class(&best, doctor, pairs, profiles, average.spec);
+        try_class(&choices, doctor, pairs, profiles, average.spec);
     phema_strbuf_clear(&own);
     for (size_t i = 0; usual_average(&decay, i, end); i++) {
-        try_class(&best, doctor, pairs, profiles, decay.spec);
+        try_class(&choices, doctor, pairs, profiles, decay.spec);
         for (size_t j = 0; usual_average_warmup(&average, decay.spec, j, end); j++)
-            try_class(&best, doctor, pairs, profiles, average.spec);
+            try_class(&choices, doctor, pairs, profiles, average.spec);
     }
-    return best.spec;
+    const struct choice *best = find_best(&choices, n_given);
+    if (n_given && (!best || !is_nearly_as_likely(best, &choices.items[0])))
+        best = &choices.items[0];
+    set->doubted = best ? find_other_choice(&choices, best) : NULL;
+    return best ? best->spec : NULL;
 }
 
 /* An average that is updated every so many steps only, as a counter inside says: at the last of them,
@@ -276,7 +338,7 @@ static const char *find_counted(const struct doctor *doctor, struct pairs *pairs
         strcmp(doctor->series->unit, "steps") != 0)
         return NULL;
     int unused;
-    struct choice best = {NULL, HUGE_VAL};
+    struct choices choices = {.n = 0};
     const char *texts[2];
     double decay = 1 - find_round_off(&unused, &pairs->set, round(every));
     for (size_t phase = 0; phase < 2; phase++) {
@@ -287,10 +349,11 @@ static const char *find_counted(const struct doctor *doctor, struct pairs *pairs
                                round(every), phase ? ",phase=1" : "", from ? from : "");
         if (!from || !texts[phase])
             return NULL;
-        try_class(&best, doctor, pairs, profiles, texts[phase]);
+        try_class(&choices, doctor, pairs, profiles, texts[phase]);
     }
-    pairs->set.doubted = best.spec ? texts[strcmp(best.spec, texts[0]) == 0] : NULL;
-    return best.spec;
+    const struct choice *best = find_best(&choices, 0);
+    pairs->set.doubted = best ? texts[strcmp(best->spec, texts[0]) == 0] : NULL;
+    return best ? best->spec : NULL;
 }
 
 /* A half-life that fits the later steps, most of all: the average was warmed up, or began late. */

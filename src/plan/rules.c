@@ -144,7 +144,8 @@ static enum phema_status choose_rules(struct phema_plan *plan, bool *matches,
     const struct phema_series *series = plan->series;
     for (size_t i = 0; i < series->n_tensors && plan->n_rules; i++) {
         const struct phema_series_tensor *entry = &series->tensors[i];
-        if (entry->rule != PHEMA_RULE_AVERAGE && strcmp(entry->reason, "buffer") != 0)
+        bool is_buffer = entry->reason && strcmp(entry->reason, "buffer") == 0;
+        if (entry->rule != PHEMA_RULE_AVERAGE && !is_buffer)
             continue;
         enum phema_status status = choose_rule(plan, i, matches, err);
         if (status)
