@@ -13,11 +13,25 @@
 /* Of half-lives that are fitted, besides their own: parameters slow down within intervals. */
 #define METHOD_SPREAD 0.05
 
+/* The last update up to a time, since which the average has been the same; the time itself, where every
+ * step is one. */
+static double find_update(const struct phema_profile *profile, double time)
+{
+    double t = time - profile->origin;
+    if (profile->shape == PHEMA_SHAPE_TABLE) {
+        size_t n = phema_betas_count(profile->betas, t);
+        return n ? profile->origin + (double)profile->betas->steps[n - 1] : time;
+    }
+    double every = (double)profile->update_every;
+    bool is_seldom = profile->shape == PHEMA_SHAPE_POWER && every > 1 && t >= 1;
+    return is_seldom ? profile->origin + 1 + every * floor((t - 1) / every) : time;
+}
+
 double decay_kept_by(const struct phema_profile *profile, double begin)
 {
-    double kept = PHEMA_UNKNOWN;
+    double kept = PHEMA_UNKNOWN, updated = find_update(profile, begin);
     if (profile->shape != PHEMA_SHAPE_RAW)
-        phema_profile_cumulative(&kept, profile, &begin, 1);
+        phema_profile_cumulative(&kept, profile, &updated, 1);
     return phema_shape_has_begin(profile->shape) && kept > 0 ? PHEMA_UNKNOWN : kept;
 }
 

@@ -22,6 +22,7 @@ static const double intervals[] = {2, 4, 5, 8, 10, 16, 20, 32, 50, 100};
 
 static const struct form warmups[] = {
     {",warmup=ratio", "a warm-up as in torch-ema and LitEma", 0},
+    {",warmup=ratio:0,1", "a warm-up as of Mean Teacher, which begins as the plain mean", 0},
     {",warmup=power,offset=-1", "a warm-up as in timm", 0},
     {",warmup=exp", "a warm-up as in Ultralytics", 0},
     {",warmup=exp:%g", "a warm-up over the planned length", 1.0 / 15},
