@@ -134,15 +134,31 @@ static bool find_candidates(struct comparison *comparison)
     return is_any;
 }
 
+/* The newest snapshot that is cheap to look at, and the oldest. */
+static struct pair find_ends(const struct phema_series *series)
+{
+    struct pair ends = {0, series->n};
+    for (size_t k = 0; k < series->n; k++) {
+        if (!is_cheap(&series->snapshots[k]))
+            continue;
+        ends.right = ends.right < series->n ? ends.right : k;
+        ends.left = k;
+    }
+    return ends;
+}
+
+/* Two times with averages are the least that tell a buffer from a parameter which was frozen. */
+#define LEAST_PAIRS 2
+
 /* Leaves is_copy of those that are equal in each pair, where anything differs, and not the same in
- * the newest and the oldest one. The newest comes first: it leaves few.
+ * the newest and the oldest snapshot. The newest pair comes first: it leaves few.
  *   is_told  out: two averages differ, so that they tell what is copied */
 static enum phema_status compare_all(bool *is_told, struct comparison *comparison,
                                      struct phema_error *err)
 {
     const struct phema_series *series = comparison->series;
-    struct pair ends = {series->n, series->n}; /* the newest and the oldest that are cheap */
-    bool is_any_different, has_begun = false, has_copies = find_candidates(comparison);
+    bool is_any_different, has_copies = find_candidates(comparison);
+    size_t n_different = 0;
     for (size_t k = series->n - 1; k > 0 && has_copies; k--) {
         if (!is_pair(series, k))
             continue;
@@ -160,20 +176,16 @@ static enum phema_status compare_all(bool *is_told, struct comparison *compariso
         *is_told = *is_told ||
                    (is_any_different && series->snapshots[k - 1].profile.shape != PHEMA_SHAPE_RAW &&
                     series->snapshots[k].profile.shape != PHEMA_SHAPE_RAW);
-        has_begun = has_begun || is_any_different;
-    }
-    for (size_t k = 0; k < series->n; k++) {
-        if (!is_cheap(&series->snapshots[k]))
-            continue;
-        ends.right = ends.right < series->n ? ends.right : k;
-        ends.left = k;
+        n_different += is_any_different;
     }
     enum phema_status status =
-        has_copies ? compare(&is_any_different, comparison, ends, err) : PHEMA_OK;
-    for (size_t i = 0; i < series->n_tensors && has_copies && !status; i++)
+        has_copies ? compare(&is_any_different, comparison, find_ends(series), err) : PHEMA_OK;
+    for (size_t i = 0; i < series->n_tensors && has_copies && !status; i++) {
+        const struct phema_tensor *tensor = &series->tensors[i].tensor;
         comparison->is_copy[i] = comparison->is_copy[i] && !comparison->is_equal[i] &&
-                                 is_sure(&series->tensors[i].tensor) &&
-                                 (has_begun || tensor_is_statistic(&series->tensors[i].tensor));
+                                 is_sure(tensor) &&
+                                 (n_different >= LEAST_PAIRS || tensor_is_statistic(tensor));
+    }
     return status;
 }
 
