@@ -102,14 +102,20 @@ static bool is_below_item(struct phema_span prefix)
     return false;
 }
 
-/* "blocks.0.attn." and "blocks.1.attn." */
-static bool differ_in_item(const struct twin_pair *pair)
+static size_t find_difference(const struct twin_pair *pair)
 {
     struct phema_span a = pair->first, b = pair->second;
     size_t at = 0;
     while (at < a.size && at < b.size && a.data[at] == b.data[at])
         at++;
-    return is_item_at(a, at) && is_item_at(b, at);
+    return at;
+}
+
+/* "blocks.0.attn." and "blocks.1.attn." */
+static bool differ_in_item(const struct twin_pair *pair)
+{
+    size_t at = find_difference(pair);
+    return is_item_at(pair->first, at) && is_item_at(pair->second, at);
 }
 
 /* The next dot from begin on that is not in a dict that is a key, as in "EMA{'decay': 0.9}". */
@@ -341,6 +347,82 @@ bool says_average(struct phema_span prefix)
         is_denied = is_word(text + at, end - at, denials, ARRAY_LEN(denials));
     }
     return false;
+}
+
+/* The part of a prefix that a place lies in, with the name of the list before it where the part begins
+ * with a number: "ema_0.99." and "emas.0.", but "layers.0." of "ema.layers.0.". */
+static struct phema_span find_own_name(struct phema_span prefix, size_t at)
+{
+    size_t begin = at;
+    do {
+        begin -= begin > 0;
+        while (begin && prefix.data[begin - 1] != '.')
+            begin--;
+    } while (begin && isdigit(prefix.data[begin]));
+    return (struct phema_span){prefix.data + begin, prefix.size - begin};
+}
+
+bool twin_pair_says_averages(const struct twin_pair *pair)
+{
+    size_t at = find_difference(pair);
+    return at < pair->first.size && says_average(find_own_name(pair->first, at)) &&
+           says_average(find_own_name(pair->second, at));
+}
+
+/* "0.99" of "ema_0.99.", but not "0.1" of "blocks.0.1.". */
+static bool is_decimal(struct phema_span prefix, size_t begin)
+{
+    size_t before = begin ? begin - 1 : 0;
+    bool is_fraction = before && prefix.data[before] == '.' && isdigit(prefix.data[before - 1]);
+    while (before && isdigit(prefix.data[before - 1]))
+        before--;
+    return is_fraction && before && prefix.data[before - 1] != '.';
+}
+
+/* Whether two prefixes differ in one whole number alone.
+ *   begin  out: where it begins */
+static bool differ_in_number(size_t *begin, const struct twin_pair *pair)
+{
+    struct phema_span a = pair->first, b = pair->second;
+    size_t at = find_difference(pair), a_end = at, b_end = at;
+    while (at && isdigit(a.data[at - 1]))
+        at--;
+    while (a_end < a.size && isdigit(a.data[a_end]))
+        a_end++;
+    while (b_end < b.size && isdigit(b.data[b_end]))
+        b_end++;
+    *begin = at;
+    return at < a_end && at < b_end && !is_decimal(a, at) &&
+           phema_spans_compare((struct phema_span){a.data + a_end, a.size - a_end},
+                               (struct phema_span){b.data + b_end, b.size - b_end}) == 0;
+}
+
+/* Whether a parameter below a parent is in neither set. */
+static bool has_others(const struct twin_pair *pair, struct phema_span parent,
+                       const struct phema_checkpoint *checkpoint)
+{
+    const struct phema_tensor *tensors = phema_checkpoint_tensors(checkpoint);
+    for (size_t i = 0; i < phema_checkpoint_n_tensors(checkpoint); i++) {
+        const char *name = tensors[i].name;
+        size_t rest[3] = {tensors[i].name_size, tensors[i].name_size, tensors[i].name_size};
+        if (twin_is_parameter(&tensors[i]) && twin_name_behind(name, &rest[0], parent) &&
+            !twin_name_behind(name, &rest[1], pair->first) &&
+            !twin_name_behind(name, &rest[2], pair->second))
+            return true;
+    }
+    return false;
+}
+
+bool twin_pair_is_of_layers(const struct twin_pair *pair, const struct phema_checkpoint *checkpoint)
+{
+    size_t begin = 0;
+    if (!differ_in_number(&begin, pair))
+        return false;
+    bool says_averages = twin_pair_says_averages(pair);
+    if (says_averages && begin && pair->first.data[begin - 1] != '.')
+        return false;
+    struct phema_span parent = {pair->first.data, says_averages ? begin : 0};
+    return has_others(pair, parent, checkpoint);
 }
 
 const char *twin_show(struct phema_name_buffer *shown, struct phema_span prefix)

@@ -299,6 +299,7 @@ static enum phema_status reconsider_only(struct twin_judgement *judgement,
 /* Layers and parts that are alike are no twins. */
 static enum phema_status judge(struct twin_judgement *out, struct candidate_list *candidates,
                                const struct phema_series_options *options,
+                               const struct phema_checkpoint *checkpoint,
                                const struct twin_pair *pairs, size_t n, struct phema_error *err)
 {
     struct phema_checkpoint *opened[2];
@@ -315,7 +316,7 @@ static enum phema_status judge(struct twin_judgement *out, struct candidate_list
         bool is_unclear = false;
         bool are_twins = !status && decide(&decision, &is_unclear, &pairs[i], is_readable);
         twins_judge(out, &pairs[i], &decision, are_twins);
-        if (is_unclear && !out->unclear)
+        if (is_unclear && !out->unclear && !twin_pair_is_of_layers(&pairs[i], checkpoint))
             out->unclear = &pairs[i];
     }
     phema_checkpoint_close(opened[0]);
@@ -467,7 +468,7 @@ enum phema_status twins_find(const struct twins **out, struct candidate_list *ca
     }
     enum phema_status status = twin_pairs_find(pairs, &n, candidates->arena, checkpoint, err);
     if (!status && n)
-        status = judge(&judgement, candidates, options, pairs, n, err);
+        status = judge(&judgement, candidates, options, checkpoint, pairs, n, err);
     if (!status && n)
         status = choose_pair(&judgement, candidates, options, checkpoint, err);
     if (!status && judgement.n && options->needs_no_profiles && judgement.items[0].average.size &&

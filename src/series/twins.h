@@ -29,6 +29,14 @@ PHEMA_FALLIBLE twin_pairs_find(struct twin_pair best[MOST_PAIRS], size_t *n_best
 
 /* Whether a word of a key or a name says average: "ema", "checkpoint-50-avg". */
 bool says_average(struct phema_span prefix);
+/* Whether the prefixes of both sets say so, parents that they share aside: "ema_0.99." and "ema_0.998.".
+ * Then neither set is raw. */
+bool twin_pair_says_averages(const struct twin_pair *pair);
+/* Whether the sets are two layers of one model: their prefixes differ in one number alone, and other
+ * parameters stand beside them. A list called average, such as "emas.0" and "emas.1", has layers only
+ * where it has these others itself. */
+bool twin_pair_is_of_layers(const struct twin_pair *pair,
+                            const struct phema_checkpoint *checkpoint);
 /* A set by its prefix, for messages. */
 const char *twin_show(struct phema_name_buffer *shown, struct phema_span prefix);
 
