@@ -137,17 +137,31 @@ struct phema_span twins_second(const struct twin_judgement *judgement)
 }
 
 static enum phema_status fail_several(const char *root, struct phema_span first,
-                                      struct phema_span second, const char *what, const char *how,
-                                      struct phema_error *err)
+                                      struct phema_span second, const char *what,
+                                      enum phema_setting how, struct phema_error *err)
 {
     struct phema_name_buffer shown[2];
     return phema_fail(err, PHEMA_ERR_INPUTS, "%s: '%s' and '%s' %s; %s chooses one", root,
-                      twin_show(&shown[0], first), twin_show(&shown[1], second), what, how);
+                      twin_show(&shown[0], first), twin_show(&shown[1], second), what,
+                      phema_setting_name(how));
+}
+
+enum phema_status twins_fail_averages(const char *root, struct phema_span first,
+                                      struct phema_span second, enum phema_setting how,
+                                      struct phema_error *err)
+{
+    struct phema_strbuf key = {0};
+    (void)fail_several(root, first, second, "are both averages of one model", how, err);
+    phema_strbuf_append(&key, (const char *)first.data, first.size ? first.size - 1 : 0);
+    if (how == PHEMA_SET_KEY && key.data && !key.is_failed)
+        (void)phema_suggest(err, PHEMA_ERR_INPUTS, PHEMA_SET_KEY, key.data);
+    phema_strbuf_clear(&key);
+    return PHEMA_ERR_INPUTS;
 }
 
 enum phema_status twins_select(struct twin_judgement *judgement,
                                const struct candidate_list *candidates,
-                               const struct phema_series_options *options, const char *how,
+                               const struct phema_series_options *options, enum phema_setting how,
                                struct phema_error *err)
 {
     const char *root = options->snapshots;
@@ -167,11 +181,9 @@ enum phema_status twins_select(struct twin_judgement *judgement,
                           "%s: '%s' does not change, so that it is no average of '%s'; %s chooses "
                           "one of them",
                           root, twin_show(&average, first->average), twin_show(&raw, first->raw),
-                          how);
+                          phema_setting_name(how));
     prefer_named(judgement);
     prefer_asked(judgement, options);
     struct phema_span second = twins_second(judgement);
-    return second.data ? fail_several(root, first->average, second,
-                                      "are both averages of one model", how, err)
-                       : PHEMA_OK;
+    return second.data ? twins_fail_averages(root, first->average, second, how, err) : PHEMA_OK;
 }

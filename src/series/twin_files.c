@@ -419,8 +419,7 @@ static enum phema_status decide(struct candidate_list *candidates, struct kinds 
         return kinds_fail_averages(candidates, kinds, options->snapshots, err);
     if (judgement.n == 0)
         return choose_model(candidates, kinds, &judgement, options, err);
-    status = twins_select(&judgement, candidates, options, phema_setting_name(PHEMA_SET_NAME_REGEX),
-                          err);
+    status = twins_select(&judgement, candidates, options, PHEMA_SET_NAME_REGEX, err);
     const struct twin_judged *chosen = &judgement.items[0];
     if (status == PHEMA_ERR_INPUTS) /* the raw files tell the decay */
         return kinds_suggest(candidates, kinds, (const char *)chosen->average.data,

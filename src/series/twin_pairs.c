@@ -354,11 +354,12 @@ bool says_average(struct phema_span prefix)
 static struct phema_span find_own_name(struct phema_span prefix, size_t at)
 {
     size_t begin = at;
-    do {
-        begin -= begin > 0;
+    for (;; begin--) {
         while (begin && prefix.data[begin - 1] != '.')
             begin--;
-    } while (begin && isdigit(prefix.data[begin]));
+        if (!begin || !isdigit(prefix.data[begin]))
+            break;
+    }
     return (struct phema_span){prefix.data + begin, prefix.size - begin};
 }
 

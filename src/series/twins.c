@@ -315,8 +315,12 @@ static enum phema_status judge(struct twin_judgement *out, struct candidate_list
             status = twin_evidence_read(&decision.evidence, checkpoints, &pairs[i], err);
         bool is_unclear = false;
         bool are_twins = !status && decide(&decision, &is_unclear, &pairs[i], is_readable);
-        twins_judge(out, &pairs[i], &decision, are_twins);
-        if (is_unclear && !out->unclear && !twin_pair_is_of_layers(&pairs[i], checkpoint))
+        bool are_layers = twin_pair_is_of_layers(&pairs[i], checkpoint);
+        bool are_averages = twin_pair_says_averages(&pairs[i]) && !are_layers;
+        twins_judge(out, &pairs[i], &decision, are_twins && !are_averages);
+        if ((are_twins || is_unclear) && are_averages && !out->averages)
+            out->averages = &pairs[i];
+        if (is_unclear && !out->unclear && !are_layers)
             out->unclear = &pairs[i];
     }
     phema_checkpoint_close(opened[0]);
@@ -402,12 +406,14 @@ static enum phema_status choose_pair(struct twin_judgement *judgement,
                                      struct phema_error *err)
 {
     const char *root = options->snapshots;
+    bool needs_none = candidates->asks_for_raw || options->needs_no_profiles;
+    if (judgement->n == 0 && judgement->averages && !needs_none)
+        return twins_fail_averages(root, judgement->averages->first, judgement->averages->second,
+                                   PHEMA_SET_KEY, err);
     if (judgement->n == 0)
-        return judgement->unclear && !candidates->asks_for_raw && !options->needs_no_profiles
-                   ? fail_unclear(root, judgement->unclear, err)
-                   : PHEMA_OK;
-    enum phema_status status =
-        twins_select(judgement, candidates, options, phema_setting_name(PHEMA_SET_KEY), err);
+        return judgement->unclear && !needs_none ? fail_unclear(root, judgement->unclear, err)
+                                                 : PHEMA_OK;
+    enum phema_status status = twins_select(judgement, candidates, options, PHEMA_SET_KEY, err);
     return status || options->needs_no_profiles
                ? status
                : check_whole(candidates, judgement, root, checkpoint, err);
@@ -452,6 +458,27 @@ static enum phema_status take(const struct twins **out, struct candidate_list *c
                       twin_show(&average, chosen->average), err);
 }
 
+/* Keeps the key of an average for the command that comes next, where there are several. */
+static enum phema_status propose_key(struct candidate_list *candidates,
+                                     const struct twin_judgement *judgement,
+                                     struct phema_error *err)
+{
+    struct phema_name_buffer first, second;
+    const struct twin_pair *averages = judgement->n ? NULL : judgement->averages;
+    struct phema_span key = averages ? averages->first : judgement->items[0].average;
+    if (!averages && (!judgement->n || !key.size || !twins_second(judgement).data))
+        return PHEMA_OK;
+    candidates->key_to_choose =
+        phema_arena_copy(candidates->arena, (const char *)key.data, key.size - 1);
+    if (averages)
+        candidates->sets_note = phema_arena_printf(
+            candidates->arena, "sets: '%s' and '%s' are both averages of one model, by their names",
+            twin_show(&first, averages->first), twin_show(&second, averages->second));
+    return candidates->key_to_choose && (!averages || candidates->sets_note)
+               ? PHEMA_OK
+               : phema_fail_memory(err);
+}
+
 enum phema_status twins_find(const struct twins **out, struct candidate_list *candidates,
                              const struct phema_series_options *options,
                              const struct phema_checkpoint *checkpoint, struct phema_error *err)
@@ -471,13 +498,8 @@ enum phema_status twins_find(const struct twins **out, struct candidate_list *ca
         status = judge(&judgement, candidates, options, checkpoint, pairs, n, err);
     if (!status && n)
         status = choose_pair(&judgement, candidates, options, checkpoint, err);
-    if (!status && judgement.n && options->needs_no_profiles && judgement.items[0].average.size &&
-        twins_second(&judgement).data) {
-        struct phema_span key = judgement.items[0].average;
-        candidates->key_to_choose =
-            phema_arena_copy(candidates->arena, (const char *)key.data, key.size - 1);
-        status = candidates->key_to_choose ? PHEMA_OK : phema_fail_memory(err);
-    }
+    if (!status && options->needs_no_profiles)
+        status = propose_key(candidates, &judgement, err);
     if (!status && judgement.n)
         status = take(out, candidates, &judgement.items[0], checkpoint, err);
     return status;

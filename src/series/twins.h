@@ -3,6 +3,7 @@
 #define SERIES_TWINS_H
 
 #include "candidates.h"
+#include "phema/setting.h"
 #include "sets.h"
 
 /* A tensor NAME of the model is average + NAME and raw + NAME. */
@@ -96,7 +97,8 @@ struct twin_judgement {
     size_t n;
     struct twin_judged all[MOST_JUDGED]; /* [n_all] with others that were compared */
     size_t n_all;
-    const struct twin_pair *unclear; /* the first one; NULL: none */
+    const struct twin_pair *unclear;  /* the first one; NULL: none */
+    const struct twin_pair *averages; /* the first one of two averages; NULL: none */
 };
 
 /* Adds a pair. */
@@ -112,8 +114,14 @@ void twins_judge(struct twin_judgement *judgement, const struct twin_pair *pair,
  *                   still */
 PHEMA_FALLIBLE twins_select(struct twin_judgement *judgement,
                             const struct candidate_list *candidates,
-                            const struct phema_series_options *options, const char *how,
+                            const struct phema_series_options *options, enum phema_setting how,
                             struct phema_error *err);
+
+/* Refuses two averages of one model, and proposes the first where a key chooses.
+ * PHEMA_ERR_INPUTS */
+PHEMA_FALLIBLE twins_fail_averages(const char *root, struct phema_span first,
+                                   struct phema_span second, enum phema_setting how,
+                                   struct phema_error *err);
 
 /* Another average of the model than the first; {NULL, 0}: there is none. */
 struct phema_span twins_second(const struct twin_judgement *judgement);
