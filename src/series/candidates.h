@@ -206,10 +206,16 @@ PHEMA_FALLIBLE find_snapshots(struct candidate_list *candidates,
 PHEMA_FALLIBLE name_times_find(const char **pattern, bool *counts_steps,
                                struct candidate_list *candidates, struct phema_error *err);
 
+enum vague_number {
+    VAGUE_COUNT,
+    VAGUE_DATE, /* a part of one, which says nothing of the order */
+    VAGUE_PART, /* behind a word such as "run": a time only where the counter is equal in all files */
+};
+
 /* Where it finds none: the expression for the nth number of names that are alike but for their numbers,
- * which a counter inside may confirm; NULL: there is no such number.
- *   is_date  out: it is a part of a date, and says nothing of the order */
-PHEMA_FALLIBLE name_times_find_vague(const char **pattern, bool *is_date, unsigned nth,
+ * which a counter inside may confirm; NULL: there is no such number. Where a number behind a word such
+ * as "run" differs, no other number is a time. */
+PHEMA_FALLIBLE name_times_find_vague(const char **pattern, enum vague_number *kind, unsigned nth,
                                      const struct candidate_list *candidates,
                                      struct phema_error *err);
 

@@ -121,16 +121,18 @@ static enum phema_status find_counted(bool *is_found, struct candidate_list *can
 {
     enum phema_status status = PHEMA_OK;
     for (unsigned nth = 0; !status && !*is_found; nth++) {
-        bool is_vague = true, are_dates = false;
+        bool is_vague = true;
+        enum vague_number kind = VAGUE_COUNT;
         struct phema_error ignored = {0}; /* files that are no checkpoints have no counter */
-        status = name_times_find_vague(&options->name_regex, &are_dates, nth, candidates, err);
+        status = name_times_find_vague(&options->name_regex, &kind, nth, candidates, err);
         if (status || !options->name_regex)
             return status;
         status = names_read_again(candidates, options, err);
         leave_out_others(candidates);
-        enum phema_status counted = status ? status
-                                           : counters_apply(candidates, false, &is_vague, are_dates,
-                                                            &options->checkpoint, &ignored);
+        enum phema_status counted =
+            status ? status
+                   : counters_apply(candidates, kind == VAGUE_PART, &is_vague, kind == VAGUE_DATE,
+                                    &options->checkpoint, &ignored);
         if (counted == PHEMA_ERR_RESOURCE && !status) {
             *err = ignored;
             return counted;
@@ -138,6 +140,8 @@ static enum phema_status find_counted(bool *is_found, struct candidate_list *can
         if (counted)
             candidates->damaged = NULL;
         *is_found = !counted && !is_vague;
+        if (*is_found && !status && kind == VAGUE_PART)
+            status = candidates_tell_field(candidates, options->name_regex, err);
         options->name_regex = *is_found ? options->name_regex : NULL;
     }
     return status;

@@ -431,7 +431,28 @@ static size_t keep_numbered(struct numbered_name *names, size_t n_names)
     return n;
 }
 
-enum phema_status name_times_find_vague(const char **pattern, bool *is_date, unsigned nth,
+/* The nth of the fields of these names that are counts and differ; NULL: there is none.
+ *   are_parts  of the fields behind words such as "run" alone */
+static const struct field *find_differing(bool *has_parts, const struct numbered_name *names,
+                                          size_t n, unsigned nth, bool are_parts)
+{
+    const struct field *found = NULL;
+    *has_parts = false;
+    for (size_t f = 0; n > 1 && f < names[0].n_fields; f++) {
+        struct clock_field clock = {.field = &names[0].fields[f]};
+        bool is_part = false;
+        for (size_t g = 0; g < f; g++)
+            clock.nth += field_has_text(&names[0].fields[g], clock.field);
+        clock.rank = field_rank(clock.field);
+        bool is_one = differs(&is_part, &clock, names, n);
+        *has_parts = *has_parts || is_part;
+        if (is_one && is_part == are_parts && nth-- == 0)
+            found = clock.field;
+    }
+    return found;
+}
+
+enum phema_status name_times_find_vague(const char **pattern, enum vague_number *kind, unsigned nth,
                                         const struct candidate_list *candidates,
                                         struct phema_error *err)
 {
@@ -441,22 +462,13 @@ enum phema_status name_times_find_vague(const char **pattern, bool *is_date, uns
     if (!names)
         return phema_fail_memory(err);
     size_t n = keep_numbered(names, list_names(names, candidates, false));
-    const struct field *found = NULL;
-    for (size_t f = 0; n > 1 && f < names[0].n_fields; f++) {
-        struct clock_field clock = {.field = &names[0].fields[f]};
-        bool is_part = false;
-        for (size_t g = 0; g < f; g++)
-            clock.nth += field_has_text(&names[0].fields[g], clock.field);
-        clock.rank = field_rank(clock.field);
-        bool is_one = differs(&is_part, &clock, names, n);
-        if (is_part)
-            return PHEMA_OK;
-        if (is_one && nth-- == 0)
-            found = clock.field;
-    }
+    bool has_parts = false;
+    const struct field *found = find_differing(&has_parts, names, n, nth, false);
+    if (has_parts)
+        found = find_differing(&has_parts, names, n, nth, true);
     if (!found)
         return PHEMA_OK;
-    *is_date = found->date != NULL;
+    *kind = found->date ? VAGUE_DATE : has_parts ? VAGUE_PART : VAGUE_COUNT;
     struct phema_strbuf text = {0};
     write_pattern(&text, &names[0], found, false);
     return keep_pattern(pattern, candidates->arena, &text, err);
