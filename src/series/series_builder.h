@@ -92,8 +92,22 @@ PHEMA_FALLIBLE update_counts_check(struct series_builder *builder, struct phema_
  * PHEMA_ERR_RESOURCE  no memory, or more than max_ram_bytes would be needed */
 PHEMA_FALLIBLE open_snapshots(struct series_builder *builder, struct phema_error *err);
 
+/* Adds a snapshot of the current file to the series.
+ *   key  the candidate's own part of the file; NULL: the series' subtree
+ * Failures as open_snapshots */
+PHEMA_FALLIBLE snapshot_add(struct series_builder *builder, struct candidate *candidate,
+                            const char *key, struct phema_error *err);
+
 /* Closes the files of all snapshots and removes the snapshots. */
 void series_clear_snapshots(struct phema_series *series);
+
+/* ---- snapshot_sets.c ---- */
+
+/* Adds those sets of the current file that the options ask for. A file without any is left out: the last
+ * checkpoint of a training may have raw parameters alone.
+ * Failures as open_snapshots */
+PHEMA_FALLIBLE snapshot_add_sets(struct series_builder *builder, struct candidate *file,
+                                 struct phema_error *err);
 
 /* ---- snapshot_profile.c ---- */
 
