@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* auto_profile.c - --input-profile auto: how averages were kept where nothing says it. Raw parameters
  * beside them tell (decays.c). Of averages alone the sample tells only how alike neighbours are, and
- * a usual decay is believed where nothing else is nearly as likely. */
+ * a usual decay is believed where nothing else is nearly as likely, and all
+ * tensors and times agree. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -38,26 +39,46 @@ struct alone {
     size_t n;
 };
 
+/* The newest snapshots, at most so many: from this one on. */
+static size_t newest(const struct alone *alone, size_t most)
+{
+    size_t n = alone->search.series->n;
+    return n > most ? n - most : 0;
+}
+
+/* The likeliest half-life of the snapshots from the first to before the end; NaN: none is possible.
+ *   likelihood  out: of it */
+static double find_half_life(double *likelihood, struct alone *alone, size_t first, size_t end)
+{
+    struct phema_profile ema = {.shape = PHEMA_SHAPE_EMA, .update_every = 1};
+    double best = PHEMA_UNKNOWN;
+    *likelihood = -HUGE_VAL;
+    ema.half_life = alone->spacing / 4;
+    while (ema.half_life < alone->end) {
+        double rated = search_rate_shape_of(&alone->search, ema, first, end);
+        if (rated > *likelihood) {
+            *likelihood = rated;
+            best = ema.half_life;
+        }
+        ema.half_life *= GRID;
+    }
+    return best;
+}
+
 /* The likeliest of each closed form. */
 static void rate_shapes(struct alone *alone)
 {
-    struct phema_profile ema = {.shape = PHEMA_SHAPE_EMA, .update_every = 1};
     struct phema_profile growing = {.update_every = 1},
                          raw = {.shape = PHEMA_SHAPE_RAW, .length = alone->search.series->step};
     struct phema_error impossible;
-    alone->likelihood = -HUGE_VAL;
-    alone->others = search_rate_shape(&alone->search, raw, MOST_TIMES);
+    size_t first = newest(alone, MOST_TIMES), n = alone->search.series->n;
+    alone->half_life = find_half_life(&alone->likelihood, alone, first, n);
+    alone->others = search_rate_shape_of(&alone->search, raw, first, n);
     double half_life = alone->spacing / 4;
     while (half_life < alone->end) {
-        ema.half_life = half_life;
-        double likelihood = search_rate_shape(&alone->search, ema, MOST_TIMES);
-        if (likelihood > alone->likelihood) {
-            alone->likelihood = likelihood;
-            alone->half_life = half_life;
-        }
         if (!phema_gamma_from_half_life(&growing.gamma, half_life, alone->end, &impossible))
             alone->others =
-                fmax(alone->others, search_rate_shape(&alone->search, growing, MOST_TIMES));
+                fmax(alone->others, search_rate_shape_of(&alone->search, growing, first, n));
         half_life *= GRID;
     }
 }
@@ -115,6 +136,98 @@ static bool explains(struct search *search, const struct rated *best)
            search_fit(search, &search->tried, COMPARE_SNAPSHOTS).max_z < MOST_Z;
 }
 
+/* ---- Whether all tensors and times tell one half-life ---- */
+
+/* Parameters that keep their direction look like a longer average. How far they keep it differs
+ * between tensors and changes as a training goes on. The half-life of an average does neither. The
+ * limits were chosen on 86 decays (docs/numerics.md). */
+#define SHORTER    0.6          /* of the half-life: another one */
+#define HALVED     ((size_t)48) /* the newest */
+#define LEAST_PART ((size_t)32) /* elements that are compared */
+#define MOST_PARTS ((size_t)64)
+
+/* Elements of a sample, from the first to before the end.
+ *   part  out: points into the sample and the arena */
+static bool copy_part(struct phema_sample *part, const struct phema_sample *sample, size_t first,
+                      size_t end, struct phema_arena *memory)
+{
+    size_t n_elems = end - first;
+    double squares = 0;
+    *part = *sample;
+    part->n_elems = n_elems;
+    part->tensors = sample->tensors + first;
+    part->spacings = sample->spacings + first;
+    part->values = phema_arena_array(memory, sample->n * n_elems, sizeof(*part->values));
+    part->rounding = phema_arena_array(memory, sample->n, sizeof(*part->rounding));
+    if (memory->is_failed)
+        return false;
+    for (size_t e = 0; e < n_elems; e++)
+        squares += part->spacings[e] * part->spacings[e];
+    for (size_t k = 0; k < sample->n; k++) {
+        memcpy(part->values + k * n_elems, sample->values + k * sample->n_elems + first,
+               n_elems * sizeof(*part->values));
+        part->rounding[k] = sqrt(squares / (12 * (double)n_elems) / sample->mean_square);
+    }
+    return true;
+}
+
+/* The likeliest half-life by some elements; NaN: they do not tell it. */
+static double find_half_life_of(struct alone *alone, size_t first, size_t end)
+{
+    struct search *search = &alone->search;
+    const struct phema_sample *sample = search->sample;
+    struct phema_arena memory = {0};
+    struct phema_sample part;
+    double half_life = PHEMA_UNKNOWN, unused;
+    if (copy_part(&part, sample, first, end, &memory)) {
+        search->sample = &part;
+        half_life = find_half_life(&unused, alone, newest(alone, MOST_TIMES), search->series->n);
+        search->sample = sample;
+    } else if (!search->status) {
+        search->status = phema_fail_memory(search->err);
+    }
+    phema_arena_clear(&memory);
+    return half_life;
+}
+
+/* Where another half-life is the likeliest. */
+struct dissent {
+    double half_life;  /* NaN: nowhere */
+    const char *where; /* a tensor, or one half of the snapshots */
+    bool is_tensor;
+};
+
+/* Small tensors count together with the next ones. */
+static struct dissent find_shorter_tensor(struct alone *alone, double half_life)
+{
+    const struct phema_sample *sample = alone->search.sample;
+    size_t n = sample->n_elems, least = n / MOST_PARTS, first = 0;
+    least = least < LEAST_PART ? LEAST_PART : least;
+    for (size_t end = least; end <= n; end++) {
+        if (end - first < least || (end < n && sample->tensors[end] == sample->tensors[end - 1]))
+            continue;
+        double other = find_half_life_of(alone, first, end);
+        size_t tensor = sample->tensors[first];
+        if (other < SHORTER * half_life)
+            return (struct dissent){other, alone->search.series->tensors[tensor].tensor.name, true};
+        first = end;
+    }
+    return (struct dissent){.half_life = PHEMA_UNKNOWN};
+}
+
+/* Where trainings settle, the older half looks like a longer average. */
+static struct dissent find_dissent(struct alone *alone, double half_life)
+{
+    size_t n = alone->search.series->n, first = newest(alone, HALVED), middle = (first + n) / 2;
+    double unused, older = find_half_life(&unused, alone, first, middle);
+    double newer = find_half_life(&unused, alone, middle, n);
+    if (newer < SHORTER * half_life || newer > SAME * half_life)
+        return (struct dissent){.half_life = newer, .where = "newer"};
+    if (older < half_life / SAME)
+        return (struct dissent){.half_life = older, .where = "older"};
+    return find_shorter_tensor(alone, half_life);
+}
+
 /* What was found, and how. */
 struct finding {
     const char *spec;    /* NULL: none */
@@ -137,32 +250,52 @@ static enum phema_status finish(struct finding *found, const char *spec, struct 
     return status;
 }
 
+/* Two digits. */
+static const char *show_half_life(struct phema_name_buffer *shown, double half_life)
+{
+    double unit_digit = pow(10, floor(log10(half_life)) - 1);
+    return phema_number_format(shown, unit_digit * round(half_life / unit_digit));
+}
+
+static void write_dissent(struct phema_strbuf *why, const struct dissent *dissent, const char *unit)
+{
+    struct phema_name_buffer shown;
+    phema_strbuf_printf(why, dissent->is_tensor ? ", but in tensor '%s'" : ", but in the %s half",
+                        dissent->where);
+    phema_strbuf_printf(why,
+                        " as those of %s %s; parameters that keep their direction look like a "
+                        "longer average",
+                        show_half_life(&shown, dissent->half_life), unit);
+}
+
 static enum phema_status explain_alone(struct finding *found, struct alone *alone, const char *unit,
                                        struct phema_error *err)
 {
     struct phema_strbuf why = {0};
     struct phema_name_buffer shown;
-    double unit_digit = pow(10, floor(log10(alone->half_life)) - 1);
-    const char *half_life =
-        phema_number_format(&shown, unit_digit * round(alone->half_life / unit_digit));
+    struct dissent dissent = {.half_life = PHEMA_UNKNOWN};
     const struct rated *best = choose(alone);
     if (best && !explains(&alone->search, best))
         best = NULL;
+    if (best)
+        dissent = find_dissent(alone, best->half_life);
     if (alone->search.status)
         return alone->search.status;
-    if (best)
-        phema_strbuf_printf(&why,
-                            "neighbouring snapshots are as alike as those of a half-life of "
-                            "%s %s; raw parameters beside them would tell more",
-                            half_life, unit);
-    else if (isfinite(alone->likelihood) && alone->likelihood > alone->others)
-        phema_strbuf_printf(&why,
-                            "neighbouring snapshots are as alike as those of a half-life of "
-                            "%s %s, but others are nearly as likely",
-                            half_life, unit);
-    else
+    if (!isfinite(alone->likelihood) || alone->likelihood <= alone->others) {
         phema_strbuf_puts(&why, "the snapshots are not as alike as any exponential average");
-    return finish(found, best ? best->average.spec : NULL, &why, err);
+        return finish(found, NULL, &why, err);
+    }
+    phema_strbuf_printf(&why,
+                        "neighbouring snapshots are as alike as those of a half-life of %s %s",
+                        show_half_life(&shown, alone->half_life), unit);
+    if (!best)
+        phema_strbuf_puts(&why, ", but others are nearly as likely");
+    else if (isnan(dissent.half_life))
+        phema_strbuf_puts(&why, "; raw parameters beside them would tell more");
+    else
+        write_dissent(&why, &dissent, unit);
+    bool is_found = best && isnan(dissent.half_life);
+    return finish(found, is_found ? best->average.spec : NULL, &why, err);
 }
 
 /* series: with the profiles of any exponential average */

@@ -265,14 +265,26 @@ double search_likelihood(struct search *search)
     return isnan(likelihood) ? -HUGE_VAL : likelihood;
 }
 
-double search_rate_shape(struct search *search, struct phema_profile shape, size_t most)
+static double rate_tried(struct search *search, struct phema_profile shape)
 {
-    search_reset_newest(search, most);
     for (size_t k = 0; k < search->tried.n; k++) {
         shape.t = search->tried.profiles[k].t;
         search->tried.profiles[k] = shape;
     }
     return search_likelihood(search);
+}
+
+double search_rate_shape(struct search *search, struct phema_profile shape, size_t most)
+{
+    search_reset_newest(search, most);
+    return rate_tried(search, shape);
+}
+
+double search_rate_shape_of(struct search *search, struct phema_profile shape, size_t first_group,
+                            size_t end_group)
+{
+    (void)search_reset(search, first_group, end_group);
+    return rate_tried(search, shape);
 }
 
 struct fit search_fit(struct search *search, const struct labels *labels,

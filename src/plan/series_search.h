@@ -125,8 +125,10 @@ bool search_set_newest(struct search *search, struct phema_specs *specs, const c
 
 /* Of the tried labels; -HUGE_VAL: no series can have them. */
 double search_likelihood(struct search *search);
-/* The same of a closed form for the newest, at most so many. */
+/* The same of a closed form for the newest, at most so many; for these groups. */
 double search_rate_shape(struct search *search, struct phema_profile shape, size_t most);
+double search_rate_shape_of(struct search *search, struct phema_profile shape, size_t first_group,
+                            size_t end_group);
 /* Without numbers and motion where no series can have the labels. */
 struct fit search_fit(struct search *search, const struct labels *labels,
                       enum comparison comparison);
