@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* auto_profile.c - --input-profile auto: how averages were kept where nothing says it. Raw parameters
  * beside them tell (decays.c). Of averages alone the sample tells only how alike neighbours are, and
- * a usual decay is believed where nothing else is nearly as likely, and all
- * tensors and times agree. */
+ * a usual decay is believed where nothing else is nearly as likely, and all tensors and times agree. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -192,9 +191,9 @@ static double find_half_life_of(struct alone *alone, size_t first, size_t end)
 
 /* Where another half-life is the likeliest. */
 struct dissent {
-    double half_life;  /* NaN: nowhere */
-    const char *where; /* a tensor, or one half of the snapshots */
-    bool is_tensor;
+    double half_life;                  /* NaN: nowhere */
+    const struct phema_tensor *tensor; /* NULL: one half of the snapshots, ... */
+    const char *half;                  /* ... this one */
 };
 
 /* Small tensors count together with the next ones. */
@@ -209,7 +208,8 @@ static struct dissent find_shorter_tensor(struct alone *alone, double half_life)
         double other = find_half_life_of(alone, first, end);
         size_t tensor = sample->tensors[first];
         if (other < SHORTER * half_life)
-            return (struct dissent){other, alone->search.series->tensors[tensor].tensor.name, true};
+            return (struct dissent){.half_life = other,
+                                    .tensor = &alone->search.series->tensors[tensor].tensor};
         first = end;
     }
     return (struct dissent){.half_life = PHEMA_UNKNOWN};
@@ -222,9 +222,9 @@ static struct dissent find_dissent(struct alone *alone, double half_life)
     double unused, older = find_half_life(&unused, alone, first, middle);
     double newer = find_half_life(&unused, alone, middle, n);
     if (newer < SHORTER * half_life || newer > SAME * half_life)
-        return (struct dissent){.half_life = newer, .where = "newer"};
+        return (struct dissent){.half_life = newer, .half = "newer"};
     if (older < half_life / SAME)
-        return (struct dissent){.half_life = older, .where = "older"};
+        return (struct dissent){.half_life = older, .half = "older"};
     return find_shorter_tensor(alone, half_life);
 }
 
@@ -260,8 +260,12 @@ static const char *show_half_life(struct phema_name_buffer *shown, double half_l
 static void write_dissent(struct phema_strbuf *why, const struct dissent *dissent, const char *unit)
 {
     struct phema_name_buffer shown;
-    phema_strbuf_printf(why, dissent->is_tensor ? ", but in tensor '%s'" : ", but in the %s half",
-                        dissent->where);
+    const struct phema_tensor *tensor = dissent->tensor;
+    if (tensor)
+        phema_strbuf_printf(why, ", but in tensor '%s'",
+                            phema_name_escape(&shown, tensor->name, tensor->name_size));
+    else
+        phema_strbuf_printf(why, ", but in the %s half", dissent->half);
     phema_strbuf_printf(why,
                         " as those of %s %s; parameters that keep their direction look like a "
                         "longer average",
@@ -350,7 +354,7 @@ static enum phema_status find_alone(struct finding *found, const struct phema_se
     const char *const specs[] = {any};
     struct phema_series_options labelled = *options;
     struct phema_series *series = NULL;
-    struct phema_sample sample = {0};
+    struct phema_sample sample = {0}, parameters = {0};
     (void)snprintf(any, sizeof(any), "ema:half-life=%.6g",
                    (bare->snapshots[bare->n - 1].time - bare->snapshots[0].time) / (double)bare->n);
     labelled.input_profiles = specs;
@@ -360,12 +364,16 @@ static enum phema_status find_alone(struct finding *found, const struct phema_se
     if (!status)
         status = phema_sample_read(&sample, series, false, options->max_ram_bytes, err);
     if (!status)
-        status = rate_alone(found, series, &sample, err);
+        status = phema_sample_read_parameters(&parameters, series, options->max_ram_bytes, err);
+    bool has_statistics = parameters.n_elems >= LEAST_PART; /* which are left out of them */
+    if (!status)
+        status = rate_alone(found, series, has_statistics ? &parameters : &sample, err);
     if (status == PHEMA_NO) { /* nothing can be compared */
         struct phema_strbuf why = {0};
         phema_strbuf_puts(&why, err->message);
         status = finish(found, NULL, &why, err);
     }
+    phema_sample_clear(&parameters);
     phema_sample_clear(&sample);
     phema_series_close(series);
     return status;
