@@ -8,15 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "phema/array.h"
 #include "phema/memory.h"
 #include "phema/setting.h"
-
-/* A copy in memory that the series keeps; NULL of NULL, or where there is no memory. */
-static char *keep_text(struct series_builder *builder, const char *text)
-{
-    return text ? phema_arena_copy(&builder->series->memory, text, strlen(text)) : NULL;
-}
 
 /* ---- Files ---- */
 
@@ -47,7 +40,7 @@ static enum phema_status choose_sets(struct series_builder *builder, struct phem
         set_scheme_choose(scheme, candidates, builder->options, builder->checkpoint, err);
     if (status)
         return status;
-    builder->series->key = keep_text(builder, scheme->subtree.key);
+    builder->series->key = series_keep_text(builder, scheme->subtree.key);
     builder->series->is_key_usual = scheme->subtree.is_usual;
     if (!builder->series->key)
         return phema_fail_memory(err);
@@ -93,140 +86,6 @@ static enum phema_status open_file(struct series_builder *builder,
     return PHEMA_OK;
 }
 
-/* ---- One snapshot ---- */
-
-/* pytorch-posthoc-ema counts in the tensor 'step', a constant below the STEP of the names. It casts
- * that to the dtype of its checkpoints. */
-static enum phema_status read_clock(struct series_builder *builder, struct phema_snapshot *snapshot,
-                                    bool is_first, struct phema_error *err)
-{
-    double within = 0, usual = builder->candidates.layout->usual_ahead;
-    double step = snapshot_metadata_rounded(snapshot->checkpoint, "step", &within);
-    double ahead = snapshot->named_time - step;
-    if (!(step >= 1) || !(ahead + within >= 0)) {
-        if (builder->options->needs_no_profiles)
-            return PHEMA_OK;
-        return phema_fail(err, PHEMA_ERR_INPUTS,
-                          "its tensor 'step', the clock of the average, is missing or no count");
-    }
-    if (is_first)
-        builder->series->named_ahead = fabs(ahead - usual) <= within ? usual : ahead;
-    else if (!(fabs(ahead - builder->series->named_ahead) <= 2 * within)) /* the first is, too */
-        return phema_fail(
-            err, PHEMA_ERR_INPUTS,
-            "its name is %g steps ahead of the 'step' inside, elsewhere %g; these are "
-            "files of two runs",
-            ahead, builder->series->named_ahead);
-    snapshot->time = snapshot->named_time - builder->series->named_ahead;
-    return PHEMA_OK;
-}
-
-/* Gives the snapshot the current file and the locations of its tensors. */
-static enum phema_status locate_tensors(struct series_builder *builder,
-                                        struct phema_snapshot *snapshot, struct phema_error *err)
-{
-    bool is_first = builder->series->n_tensors == 0;
-    snapshot->checkpoint = builder->checkpoint;
-    snapshot->is_checkpoint_shared = builder->is_owned;
-    snapshot->is_compressed = phema_checkpoint_is_compressed(snapshot->checkpoint);
-    builder->is_owned = true;
-    enum phema_status read =
-        tensor_filter_check_read(&builder->filter, builder->options->is_conversion, err);
-    if (read)
-        return phema_fail_in(err, read, "%s", snapshot->path);
-    if (builder->candidates.layout->has_step_inside) {
-        enum phema_status status = read_clock(builder, snapshot, is_first, err);
-        if (status)
-            return phema_fail_in(err, status, "%s", snapshot->path);
-    }
-    if (!is_first)
-        return tensor_table_match(&builder->tensor_table, snapshot, err);
-    enum phema_status status = tensor_table_init(&builder->tensor_table, snapshot, err);
-    if (!status)
-        status = quantised_find(&builder->tensor_table, err);
-    if (status)
-        return status;
-    return tensor_notes_add(builder, err);
-}
-
-/* Pickles of some trainers add nothing to their names. All other files have headers that are read quickly and
- * that the weights depend on: dtypes, update_every. */
-static bool needs_file(const struct series_builder *builder, const struct candidate *candidate)
-{
-    if (!candidate->path)
-        return false;
-    const struct phema_format_info *format = phema_format_from_path(NULL, candidate->path, 0);
-    return builder->opens_optional || !builder->options->needs_no_tensors ||
-           !builder->candidates.layout->names_say_all || !format ||
-           strcmp(format->name, "pickle") != 0;
-}
-
-/* From the named time to the clock of the averages. */
-static enum phema_status shift_time(struct phema_snapshot *snapshot,
-                                    const struct phema_series *series, struct phema_error *err)
-{
-    if (isnan(snapshot->named_time))
-        return PHEMA_OK;
-    snapshot->time = phema_series_clock(series, snapshot->named_time);
-    struct phema_name_buffer named, offset;
-    if (series->time_offset < 0 && !(snapshot->time > 0))
-        return phema_blame(
-            err,
-            phema_fail(err, PHEMA_ERR_INPUTS,
-                       "%s%s: '%s', named by %s, would end before the training begins",
-                       phema_setting_equals(PHEMA_SET_TIME_OFFSET),
-                       phema_number_format(&offset, series->time_offset), snapshot->label,
-                       phema_number_format(&named, snapshot->named_time)),
-            PHEMA_SET_TIME_OFFSET);
-    return PHEMA_OK;
-}
-
-enum phema_status snapshot_add(struct series_builder *builder, struct candidate *candidate,
-                               const char *key, struct phema_error *err)
-{
-    struct phema_series *series = builder->series;
-    if (!phema_array_grow(&series->snapshots, &builder->capacity, series->n,
-                          sizeof(*series->snapshots)))
-        return phema_fail_memory(err);
-    struct phema_snapshot *snapshot = &series->snapshots[series->n++];
-    *snapshot = (struct phema_snapshot){0}; /* series_clear_snapshots frees it from here on */
-    snapshot->named_time = snapshot->time = candidate->named_time;
-    snapshot->n_updates = PHEMA_UNKNOWN;
-    snapshot->label = keep_text(builder, candidate->label);
-    snapshot->path = keep_text(builder, candidate->path);
-    snapshot->key = keep_text(builder, key);
-    snapshot->run = keep_text(builder, candidate->run);
-    if (!snapshot->label || (candidate->path && !snapshot->path) || (key && !snapshot->key) ||
-        (candidate->run && !snapshot->run))
-        return phema_fail_memory(err);
-    enum phema_status status = PHEMA_OK;
-    if (needs_file(builder, candidate))
-        status = update_count_read(builder, &snapshot->n_updates, err);
-    if (!status && needs_file(builder, candidate))
-        status = locate_tensors(builder, snapshot, err);
-    else if (candidate->path)
-        snapshot->rounding = phema_dtype_rounding(PHEMA_F16); /* EDM2 writes nothing else */
-    if (status)
-        return status;
-    status = shift_time(snapshot, series, err);
-    return status ? status : snapshot_profile_set(builder, snapshot, candidate, err);
-}
-
-/* ---- The snapshots of a file ---- */
-
-/* A subtree that is the file's one snapshot. */
-static enum phema_status add_subtree(struct series_builder *builder, struct candidate *file,
-                                     struct phema_error *err)
-{
-    const struct phema_tensor_set *set = builder->sets.items[0];
-    if (!isnan(set->sigma_rel) && !candidate_allows_width(file, set->sigma_rel))
-        return candidate_fail_width(file, set->name, err);
-    if (!isnan(set->sigma_rel))
-        candidate_set_width(file, set->sigma_rel);
-    builder->filter.set = set;
-    return snapshot_add(builder, file, NULL, err);
-}
-
 /* ---- Candidates ---- */
 
 /* A conversion uses none of the metadata. */
@@ -261,7 +120,7 @@ static enum phema_status read_metadata(struct series_builder *builder, struct ca
                        candidates->layout->name, unit),
             PHEMA_SET_LAYOUT, "auto");
     if (unit && !*is_output && !candidates->unit)
-        candidates->unit = keep_text(builder, unit);
+        candidates->unit = series_keep_text(builder, unit);
     return PHEMA_OK;
 }
 
@@ -311,8 +170,7 @@ static enum phema_status add_file(struct series_builder *builder, struct candida
                               builder->checkpoint, err);
     if (status)
         return phema_fail_in(err, status, "%s", candidate->path);
-    bool has_several = builder->scheme.trainer || builder->scheme.subtree.is_bundle;
-    return (has_several ? snapshot_add_sets : add_subtree)(builder, candidate, err);
+    return snapshots_add(builder, candidate, err);
 }
 
 /* Unknown widths come first, so raw parameters stand before averages. */
@@ -383,11 +241,11 @@ static enum phema_status add_candidates(struct series_builder *builder, struct p
         if (i % PREFETCHED_FILES == 0) {
             size_t n_paths = 0;
             for (size_t j = i; j < n && j < i + PREFETCHED_FILES; j++)
-                if (needs_file(builder, &items[j]))
+                if (snapshot_needs_file(builder, &items[j]))
                     paths[n_paths++] = items[j].path;
             phema_headers_prefetch(paths, n_paths);
         }
-        if (needs_file(builder, &items[i]))
+        if (snapshot_needs_file(builder, &items[i]))
             status = add_file(builder, &items[i], err);
         else if (!items[i].path && !builder->options->needs_no_tensors)
             status = phema_fail(err, PHEMA_ERR_INPUTS, "%s: %s: has no 'file'",
@@ -438,7 +296,7 @@ static enum phema_status add_with_optional_files(struct series_builder *builder,
     candidates->recognised = recognised;
     candidates->notes.size = notes_size;
     candidates->warnings.size = warnings_size;
-    builder->series->unsampled = keep_text(builder, err->message);
+    builder->series->unsampled = series_keep_text(builder, err->message);
     return builder->series->unsampled ? add_candidates(builder, err) : phema_fail_memory(err);
 }
 

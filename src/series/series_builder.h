@@ -92,22 +92,29 @@ PHEMA_FALLIBLE update_counts_check(struct series_builder *builder, struct phema_
  * PHEMA_ERR_RESOURCE  no memory, or more than max_ram_bytes would be needed */
 PHEMA_FALLIBLE open_snapshots(struct series_builder *builder, struct phema_error *err);
 
-/* Adds a snapshot of the current file to the series.
+/* Closes the files of all snapshots and removes the snapshots. */
+void series_clear_snapshots(struct phema_series *series);
+
+/* ---- file_snapshots.c ---- */
+
+/* A copy in memory that the series keeps; NULL of NULL, or where there is no memory. */
+char *series_keep_text(struct series_builder *builder, const char *text);
+
+/* Pickles of some trainers add nothing to their names. All other files have headers that are read quickly and
+ * that the weights depend on: dtypes, update_every. */
+bool snapshot_needs_file(const struct series_builder *builder, const struct candidate *candidate);
+
+/* Adds a snapshot of the current file, or of none, to the series.
  *   key  the candidate's own part of the file; NULL: the series' subtree
  * Failures as open_snapshots */
 PHEMA_FALLIBLE snapshot_add(struct series_builder *builder, struct candidate *candidate,
                             const char *key, struct phema_error *err);
 
-/* Closes the files of all snapshots and removes the snapshots. */
-void series_clear_snapshots(struct phema_series *series);
-
-/* ---- snapshot_sets.c ---- */
-
-/* Adds those sets of the current file that the options ask for. A file without any is left out: the last
- * checkpoint of a training may have raw parameters alone.
+/* Adds those of the current file: of its sets those that the options ask for. A file without any is left
+ * out: the last checkpoint of a training may have raw parameters alone.
  * Failures as open_snapshots */
-PHEMA_FALLIBLE snapshot_add_sets(struct series_builder *builder, struct candidate *file,
-                                 struct phema_error *err);
+PHEMA_FALLIBLE snapshots_add(struct series_builder *builder, struct candidate *file,
+                             struct phema_error *err);
 
 /* ---- snapshot_profile.c ---- */
 
