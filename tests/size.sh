@@ -11,7 +11,7 @@ cd "$1" || exit 1
 budgets='
 python/posthocema  4000  15
 include           7604  61
-src             107613 453
+src             107655 455
 src/accumulate    1454  10
 src/api           1444   7
 src/base          4833  27
@@ -22,13 +22,13 @@ src/gen           1645   6
 src/gpu           2033  12
 src/ops           6400  30
 src/output        5913  21
-src/plan          7629  28
+src/plan          7659  30
 src/plot          3032  14
 src/profile       2804  11
 src/render        6195  20
 src/schedule       634   4
 src/search        1959   6
-src/series       15941  59
+src/series       15953  59
 src/solver        8652  33
 src/synth         8449  43
 src/writer        6473  24

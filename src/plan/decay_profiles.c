@@ -365,9 +365,11 @@ static const char *find_counted(const struct doctor *doctor, struct pairs *pairs
             return NULL;
         try_class(&choices, doctor, pairs, profiles, texts[phase]);
     }
-    const struct choice *best = find_best(&choices, 0);
-    pairs->set.doubted = best ? texts[strcmp(best->spec, texts[0]) == 0] : NULL;
-    return best ? best->spec : NULL;
+    const struct choice *items = choices.items;
+    const char *best =
+        choices.n ? items[choices.n > 1 && items[1].rated < items[0].rated].spec : NULL;
+    pairs->set.doubted = best ? texts[strcmp(best, texts[0]) == 0] : NULL;
+    return best;
 }
 
 /* A half-life that fits the later steps, most of all: the average was warmed up, or began late. */

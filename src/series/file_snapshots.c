@@ -270,8 +270,8 @@ static enum phema_status add_subtree(struct series_builder *builder, struct cand
     return snapshot_add(builder, file, NULL, err);
 }
 
-enum phema_status snapshots_add(struct series_builder *builder, struct candidate *file,
-                                struct phema_error *err)
+enum phema_status file_snapshots_add(struct series_builder *builder, struct candidate *file,
+                                     struct phema_error *err)
 {
     bool has_several = builder->scheme.trainer || builder->scheme.subtree.is_bundle;
     return (has_several ? add_sets : add_subtree)(builder, file, err);

@@ -170,7 +170,7 @@ static enum phema_status add_file(struct series_builder *builder, struct candida
                               builder->checkpoint, err);
     if (status)
         return phema_fail_in(err, status, "%s", candidate->path);
-    return snapshots_add(builder, candidate, err);
+    return file_snapshots_add(builder, candidate, err);
 }
 
 /* Unknown widths come first, so raw parameters stand before averages. */

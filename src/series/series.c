@@ -152,7 +152,7 @@ static enum phema_status finish(struct series_builder *builder, struct phema_err
         status = copied_buffers_find(builder, err);
     if (status)
         return status;
-    size_t n = 0;
+    size_t n = 0; /* raw parameters that were only compared leave */
     for (size_t k = 0; k < series->n; k++)
         if (!series->snapshots[k].is_only_compared)
             series->snapshots[n++] = series->snapshots[k];

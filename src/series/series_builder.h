@@ -113,8 +113,8 @@ PHEMA_FALLIBLE snapshot_add(struct series_builder *builder, struct candidate *ca
 /* Adds those of the current file: of its sets those that the options ask for. A file without any is left
  * out: the last checkpoint of a training may have raw parameters alone.
  * Failures as open_snapshots */
-PHEMA_FALLIBLE snapshots_add(struct series_builder *builder, struct candidate *file,
-                             struct phema_error *err);
+PHEMA_FALLIBLE file_snapshots_add(struct series_builder *builder, struct candidate *file,
+                                  struct phema_error *err);
 
 /* ---- snapshot_profile.c ---- */
 

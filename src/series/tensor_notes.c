@@ -39,34 +39,67 @@ static void append_tensors(struct phema_strbuf *out, const struct phema_series_t
         phema_strbuf_printf(out, " and %zu more", n - MOST_NAMED);
 }
 
+/* Sets the names of the tensors that a test chooses. Returns how many there are.
+ *   names  "" where there are none; is_failed: no memory */
+static size_t list_tensors(struct phema_strbuf *names, struct series_builder *builder,
+                           bool (*is_chosen)(const struct phema_series_tensor *))
+{
+    const struct phema_series *series = builder->series;
+    const struct phema_series_tensor **chosen = phema_arena_array(
+        &builder->scratch, series->n_tensors + 1, sizeof(struct phema_series_tensor *));
+    size_t n = 0;
+    names->size = 0;
+    names->is_failed = names->is_failed || !chosen;
+    for (size_t i = 0; i < series->n_tensors && chosen; i++)
+        if (is_chosen(&series->tensors[i]))
+            chosen[n++] = &series->tensors[i];
+    if (chosen)
+        append_tensors(names, chosen, n);
+    return names->is_failed ? 0 : n;
+}
+
+static bool is_copied_since(const struct phema_series_tensor *entry, const char *reason)
+{
+    return entry->rule == PHEMA_RULE_COPY && strcmp(entry->reason, reason) == 0;
+}
+
+static bool is_tied(const struct phema_series_tensor *entry)
+{
+    return entry->rule == PHEMA_RULE_AVERAGE && entry->tied_to;
+}
+
+static bool has_no_average(const struct phema_series_tensor *entry)
+{
+    return is_copied_since(entry, "no average");
+}
+
+/* By copied_buffers_find: files tell nothing of these. */
+static bool is_copied_buffer(const struct phema_series_tensor *entry)
+{
+    return is_copied_since(entry, "buffer") && entry->tensor.kind != PHEMA_KIND_BUFFER;
+}
+
+static bool is_copied_statistic(const struct phema_series_tensor *entry)
+{
+    return is_copied_buffer(entry) && tensor_is_statistic(&entry->tensor);
+}
+
+static bool is_averaged_statistic(const struct phema_series_tensor *entry)
+{
+    return entry->rule == PHEMA_RULE_AVERAGE && tensor_is_statistic(&entry->tensor);
+}
+
 /* Tensors that the files have no average of: tied ones have that of another name. */
 static enum phema_status note_without_average(struct series_builder *builder,
                                               struct phema_error *err)
 {
-    const struct phema_series *series = builder->series;
-    const struct phema_series_tensor **tied = phema_arena_array(
-        &builder->scratch, series->n_tensors + 1, sizeof(struct phema_series_tensor *));
-    const struct phema_series_tensor **copied = phema_arena_array(
-        &builder->scratch, series->n_tensors + 1, sizeof(struct phema_series_tensor *));
-    size_t n_tied = 0, n_copied = 0;
-    if (!tied || !copied)
-        return phema_fail_memory(err);
-    for (size_t i = 0; i < series->n_tensors; i++) {
-        const struct phema_series_tensor *entry = &series->tensors[i];
-        if (entry->rule == PHEMA_RULE_AVERAGE && entry->tied_to)
-            tied[n_tied++] = entry;
-        else if (entry->rule == PHEMA_RULE_COPY && strcmp(entry->reason, "no average") == 0)
-            copied[n_copied++] = entry;
-    }
     struct phema_strbuf names = {0};
-    append_tensors(&names, tied, n_tied);
-    if (n_tied && !names.is_failed)
+    if (list_tensors(&names, builder, is_tied))
         candidates_note(&builder->candidates,
                         "tied, since the raw parameters are equal in every file, and averaged: %s",
                         names.data);
-    names.size = 0;
-    append_tensors(&names, copied, n_copied);
-    if (n_copied && !names.is_failed)
+    size_t n_copied = list_tensors(&names, builder, has_no_average);
+    if (n_copied)
         candidates_note(&builder->candidates,
                         "not averaged, since the files have no average of %s, but taken from the "
                         "newest raw parameters: %s",
@@ -168,33 +201,13 @@ PHEMA_FALLIBLE tensor_notes_add(struct series_builder *builder, struct phema_err
 PHEMA_FALLIBLE tensor_notes_add_buffers(struct series_builder *builder, bool is_told,
                                         struct phema_error *err)
 {
-    const struct phema_series *series = builder->series;
-    const struct phema_series_tensor **copied = phema_arena_array(
-        &builder->scratch, series->n_tensors + 1, sizeof(struct phema_series_tensor *));
-    const struct phema_series_tensor **merged = phema_arena_array(
-        &builder->scratch, series->n_tensors + 1, sizeof(struct phema_series_tensor *));
-    size_t n_copied = 0, n_merged = 0, n_statistics = 0;
-    if (!copied || !merged)
-        return phema_fail_memory(err);
-    for (size_t i = 0; i < series->n_tensors; i++) {
-        const struct phema_series_tensor *entry = &series->tensors[i];
-        bool is_copied = entry->rule == PHEMA_RULE_COPY && strcmp(entry->reason, "buffer") == 0 &&
-                         entry->tensor.kind != PHEMA_KIND_BUFFER;
-        if (is_copied)
-            copied[n_copied++] = entry;
-        n_statistics += is_copied && tensor_is_statistic(&entry->tensor);
-        if (entry->rule == PHEMA_RULE_AVERAGE && tensor_is_statistic(&entry->tensor))
-            merged[n_merged++] = entry;
-    }
     struct phema_strbuf names = {0};
-    append_tensors(&names, copied, n_copied);
-    if (n_copied && !names.is_failed)
+    bool has_statistics = list_tensors(&names, builder, is_copied_statistic) > 0;
+    if (list_tensors(&names, builder, is_copied_buffer))
         candidates_note(&builder->candidates,
                         "not averaged by their class, but copied, and taken from the newest: %s%s",
-                        names.data, n_statistics ? "; " MEASURE : "");
-    names.size = 0;
-    append_tensors(&names, merged, n_merged);
-    if (n_merged && !names.is_failed && !is_told && series->n > 1)
+                        names.data, has_statistics ? "; " MEASURE : "");
+    if (!is_told && builder->series->n > 1 && list_tensors(&names, builder, is_averaged_statistic))
         candidates_note(&builder->candidates,
                         "averaged as parameters are: %s; where their class copies them, " MEASURE,
                         names.data);
