@@ -11,7 +11,7 @@ cd "$1" || exit 1
 budgets='
 python/posthocema  4000  15
 include           7604  61
-src             107655 455
+src             107656 455
 src/accumulate    1454  10
 src/api           1444   7
 src/base          4833  27
@@ -22,7 +22,7 @@ src/gen           1645   6
 src/gpu           2033  12
 src/ops           6400  30
 src/output        5913  21
-src/plan          7659  30
+src/plan          7660  30
 src/plot          3032  14
 src/profile       2804  11
 src/render        6195  20

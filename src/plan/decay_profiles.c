@@ -265,8 +265,8 @@ static size_t count_same(const struct choices *choices, double kept)
     return n;
 }
 
-/* The likeliest of those from the first on; of those as likely the one that most are the same as: a
- * cap that does not bind is likelier than one that binds at last. NULL: there is none. */
+/* The likeliest of those from the first on. Of several that are as likely, the one with most equals is
+ * taken: a cap that does not bind is likelier than one that binds at last. NULL: there is none. */
 static const struct choice *find_best(const struct choices *choices, size_t first)
 {
     const struct choice *best = NULL;
@@ -282,7 +282,8 @@ static const struct choice *find_best(const struct choices *choices, size_t firs
     return best;
 }
 
-/* Whether the errors of the method, which rate the likelier one, explain that one is rated so. */
+/* Whether errors of the method may explain the difference. They are as large as what the better one
+ * is rated. */
 static bool is_nearly_as_likely(const struct choice *choice, const struct choice *best)
 {
     return choice->rated <= 2 * best->rated + DECAY_AS_LIKELY;

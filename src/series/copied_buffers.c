@@ -118,7 +118,7 @@ static bool is_pair(const struct phema_series *series, size_t k)
     return left->named_time == right->named_time && is_cheap(left) && is_cheap(right);
 }
 
-/* Finds what may be copied. Returns whether there is any, and another snapshot to tell. */
+/* Sets is_copy of what may be copied. Returns whether there is any, and a pair that can tell. */
 static bool find_candidates(struct comparison *comparison)
 {
     const struct phema_series *series = comparison->series;
@@ -147,7 +147,7 @@ static struct pair find_ends(const struct phema_series *series)
     return ends;
 }
 
-/* Two times with averages are the least that tell a buffer from a parameter which was frozen. */
+/* Two times tell a buffer from a parameter that was frozen. One time does not. */
 #define LEAST_PAIRS 2
 
 /* Leaves is_copy of those that are equal in each pair, where anything differs, and not the same in
